@@ -1,0 +1,1 @@
+"""A lab for the budgets of AI agents."""

@@ -1,0 +1,132 @@
+"""Every error of the package, as one tree.
+
+::
+
+    HarnessLabError
+    ├── InputError (ValueError)        what came is not what was expected
+    │   ├── ReadError                  a file cannot be read as what it was said to be
+    │   └── UnitMismatch               a floor in one unit was held against a budget in another
+    ├── AlreadySettled (RuntimeError)  a ticket was closed a second time; the first close stands
+    ├── UnknownTicket (LookupError)    a ticket that this policy never handed out
+    ├── BudgetExhausted                a budget has nothing left (raised only by the APIs that raise)
+    └── SimulationError (RuntimeError)
+        ├── Deadlock                   nothing can happen any more and somebody still waits
+        └── Livelock                   much happens and time does not move
+
+A limit that says no during a run is a value (:class:`harness_lab.outcome.Refusal`), never an exception.
+Errors carry their numbers as attributes and survive pickling.
+"""
+
+from __future__ import annotations
+
+
+class HarnessLabError(Exception):
+    """Base of every error that the package raises on purpose."""
+
+
+class InputError(HarnessLabError, ValueError):
+    """What came is not what was expected.
+
+    Parameters
+    ----------
+    what : str
+        Name of the argument, field, column or file.
+    expected : str
+        What would have been accepted.
+    got : object
+        What came; its ``repr`` is shown, shortened.
+    hint : str, optional
+        A next step.
+    """
+
+    def __init__(self, what: str, *, expected: str, got: object, hint: str = "") -> None:
+        self.what, self.expected, self.got, self.hint = what, expected, got, hint
+        shown = repr(got)
+        shown = shown if len(shown) <= 120 else f"{shown[:117]}..."
+        super().__init__(f"{what}: expected {expected}, got {shown}{'. ' + hint if hint else ''}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), self.what, self.expected, self.got, self.hint))
+
+
+def _rebuild(kind: type[InputError], what: str, expected: str, got: object, hint: str) -> InputError:
+    return kind(what, expected=expected, got=got, hint=hint)
+
+
+class ReadError(InputError):
+    """A file cannot be read as what it was said to be."""
+
+
+class UnitMismatch(InputError):
+    """A floor in one unit was held against a budget in another."""
+
+
+class AlreadySettled(HarnessLabError, RuntimeError):
+    """A ticket was closed a second time; the first close stands and nothing moved.
+
+    Attributes
+    ----------
+    ticket : object
+        The ticket.
+    first : object
+        The use with which it was closed the first time.
+    """
+
+    def __init__(self, ticket: object, first: object = None) -> None:
+        self.ticket, self.first = ticket, first
+        super().__init__(ticket, first)
+
+    def __str__(self) -> str:
+        return f"{self.ticket} was already settled with {self.first}; nothing was charged again"
+
+
+class UnknownTicket(HarnessLabError, LookupError):
+    """A ticket that this policy never handed out."""
+
+
+class BudgetExhausted(HarnessLabError):
+    """A budget has nothing left."""
+
+
+class SimulationError(HarnessLabError, RuntimeError):
+    """A simulated world cannot go on."""
+
+
+class Deadlock(SimulationError):
+    """Nothing can happen any more and somebody still waits.
+
+    Attributes
+    ----------
+    parked : tuple of str
+        Names of the processes that wait.
+    """
+
+    def __init__(self, parked: tuple[str, ...]) -> None:
+        self.parked = parked
+        super().__init__(parked)
+
+    def __str__(self) -> str:
+        shown = ", ".join(self.parked[:8]) + (", ..." if len(self.parked) > 8 else "")
+        return f"deadlock: no event is left and {len(self.parked)} process(es) still wait: {shown}"
+
+
+class Livelock(SimulationError):
+    """Much happens and time does not move.
+
+    Attributes
+    ----------
+    events : int
+        Events that were processed at one instant.
+    at_ns : int
+        That instant, nanoseconds.
+    running : str
+        Name of the process that ran last.
+    """
+
+    def __init__(self, events: int, at_ns: int, running: str) -> None:
+        self.events, self.at_ns, self.running = events, at_ns, running
+        super().__init__(events, at_ns, running)
+
+    def __str__(self) -> str:
+        at = self.at_ns / 1e9
+        return f"livelock: {self.events} events at t = {at:g} s without time moving; last ran {self.running}"

@@ -1,0 +1,170 @@
+"""The vocabulary of results: outcomes, causes, reason codes, channels, units, draw purposes.
+
+Everything that is stored, hashed or exported by number or by name is listed here once and append-only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Channel = Literal["calls", "input", "tokens", "fresh", "cost"]
+
+CHANNELS: Final[tuple[Channel, ...]] = ("calls", "input", "tokens", "fresh", "cost")
+"""What a budget can be counted in.
+
+===========  ====================================================================
+calls        model calls ("steps" in some harnesses)
+input        prompt tokens, all of them (fresh, cache read, cache write)
+tokens       prompt and completion tokens
+fresh        newly presented tokens: prompt and completion less what a cache gave
+cost         nano-dollars
+===========  ====================================================================
+"""
+
+CALLS, INPUT, TOKENS, FRESH, COST = range(5)
+"""Positions of the channels in an amounts tuple."""
+
+Unit = Literal["input-total", "total", "newly-presented"]
+
+UNITS: Final[dict[Unit, Channel]] = {"input-total": "input", "total": "tokens", "newly-presented": "fresh"}
+"""The units a floor can be measured in, and the channel whose budget each may be held against."""
+
+
+class Outcome(StrEnum):
+    """How a node ended.
+
+    ``completed`` is not a judgement of the result (see the column ``delivered``) and an overspender that finished is
+    completed. ``denied`` never started.
+    """
+
+    COMPLETED = "completed"
+    EXHAUSTED = "exhausted"
+    TIMED_OUT = "timed_out"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+    DENIED = "denied"
+    AWAITING_APPROVAL = "awaiting_approval"
+    UNKNOWN = "unknown"
+
+
+class Cause(StrEnum):
+    """What brought a node's end about."""
+
+    LIMIT = "limit"
+    USER = "user"
+    INFRASTRUCTURE = "infrastructure"
+    MODEL = "model"
+    NONE = "none"
+
+
+class Code(StrEnum):
+    """Reason codes of refusals and stops; append-only.
+
+    Presets translate them to their system's spelling.
+    """
+
+    STEPS_EXHAUSTED = "steps-exhausted"
+    COST_EXHAUSTED = "cost-exhausted"
+    TIME_EXHAUSTED = "time-exhausted"
+    SPEND_UNKNOWN = "spend-unknown"
+    CANCELLED = "cancelled"
+    BUDGET_EXHAUSTED = "budget-exhausted"
+    UNBUDGETED = "unbudgeted"
+    BELOW_RUNTIME_FLOOR = "below-runtime-floor"
+    MAX_DEPTH = "max-depth"
+    MAX_CALLS = "max-calls"
+    MAX_CONCURRENT = "max-concurrent"
+    DEADLINE = "deadline"
+    WAITED_TOO_LONG = "waited-too-long"
+    PARENT_ENDED = "parent-ended"
+
+
+Helps = Literal["smaller", "larger", "wait", "other-path", "nothing"]
+"""What would help after a refusal: a smaller or larger ask, waiting, another path, or nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shortfall:
+    """One channel or limit that fell short.
+
+    Parameters
+    ----------
+    code : Code
+        Reason code.
+    limit : int or None
+        The limit that was in force, in the channel's unit.
+    asked : int or None
+        What was asked for.
+    free : int or None
+        What was left, never negative; None when it cannot be known.
+    helps : str
+        What would help.
+    channel : str, default ""
+        The channel, empty for limits that are none (depth, starts, concurrency).
+    detail : str, default ""
+        More for a person: names of paths, the evidence behind a floor.
+    """
+
+    code: Code
+    limit: int | None
+    asked: int | None
+    free: int | None
+    helps: Helps
+    channel: str = ""
+    detail: str = ""
+
+    def __str__(self) -> str:
+        where = f" ({self.channel})" if self.channel else ""
+        figures = f"asked {_figure(self.asked)}, free {_figure(self.free)} of {_figure(self.limit)}"
+        return f"{self.code}{where}: {figures}; helps: {self.helps}{'. ' + self.detail if self.detail else ''}"
+
+
+def _figure(value: int | None) -> str:
+    return "unknown" if value is None else f"{value:,}"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An answer "no": every limit that fell short, and what may follow.
+
+    Parameters
+    ----------
+    shortfalls : sequence of Shortfall
+        All of them, not only the first. The first is the binding one.
+    then : {"stop", "wrap-up", "pause"}
+        What the asker may do next.
+    """
+
+    shortfalls: Sequence[Shortfall]
+    then: Literal["stop", "wrap-up", "pause"] = "stop"
+
+    @property
+    def code(self) -> Code:
+        """The code of the first shortfall: the binding limit."""
+        return self.shortfalls[0].code
+
+    def __str__(self) -> str:
+        return "; ".join(map(str, self.shortfalls))
+
+
+class Purpose:
+    """What a draw is for (draws v1); append-only, at most 32."""
+
+    CALLS: Final = 0
+    STARTUP: Final = 1
+    GROWTH: Final = 2
+    OUTPUT: Final = 3
+    LATENCY: Final = 4
+    ERROR: Final = 5
+    USAGE_REPORTED: Final = 6
+    SPAWN: Final = 7
+    TOOL_TIME: Final = 8
+    BACKOFF: Final = 9
+    CACHE: Final = 10
+    SUCCESS: Final = 11
+    DONOR: Final = 12
