@@ -1,0 +1,32 @@
+"""The arithmetic of budgets: pure functions of ints in the numba subset.
+
+``-1`` is "no limit" (and "not asked"); 0 is a real limit.
+"""
+
+
+def fits(limit: int, spent: int, held: int, asked: int) -> bool:
+    """Whether `asked` can be held: spent + held + asked never exceeds a limit."""
+    return limit < 0 or spent + held + asked <= limit
+
+
+def free(limit: int, spent: int, held: int) -> int:
+    """Return what is left, never negative; ``-1`` without a limit."""
+    return -1 if limit < 0 else max(0, limit - spent - held)
+
+
+def used_up(limit: int, used: int) -> bool:
+    """Whether a cumulative limit is reached (a budget of 0 is at once)."""
+    return 0 <= limit <= used
+
+
+def nested(parent: int, used: int, declared: int) -> int:
+    """Return a child's tree-absolute ceiling: its declaration counted from what is used, bounded by the parent's."""
+    own = -1 if declared < 0 else used + declared
+    if parent < 0:
+        return own
+    return parent if own < 0 else min(parent, own)
+
+
+def could_fit(limit: int, spent: int, asked: int) -> bool:
+    """Whether `asked` would fit once everything held is given back: then waiting helps."""
+    return limit < 0 or spent + asked <= limit

@@ -1,0 +1,248 @@
+"""The reservation pool: what a child may use is set aside before it starts, and what it did not use comes back.
+
+A pool is a tree of allocations. A child's ask is held from its parent's allocation; its work is metered against the
+child's own; when it ends the hold is released and what was *really* spent is committed, never clamped to the hold. A
+channel in which the child declares nothing is drawn from the nearest allocation above that declares one.
+
+The rules are those of the conserved pool of tangle-network/agent-runtime, in the form in which an overspend is a
+recorded fact and not an error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harness_lab.budget import _rules
+from harness_lab.errors import AlreadySettled, InputError
+from harness_lab.outcome import CHANNELS, COST, Code, Helps, Refusal, Shortfall
+from harness_lab.usage import optional_count
+
+if TYPE_CHECKING:
+    from harness_lab.usage import Amounts
+
+
+class Account:
+    """One channel of one allocation: ``limit == free + held + spent`` (free is negative after an overspend).
+
+    Attributes
+    ----------
+    limit : int
+        What was set aside; ``-1``: no limit.
+    held : int
+        Set aside for children that have not ended.
+    spent : int
+        Committed.
+    unknown : int
+        Charges of unknown size; `spent` is then a lower bound.
+    """
+
+    __slots__ = ("held", "limit", "spent", "unknown")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.held = 0
+        self.spent = 0
+        self.unknown = 0
+
+    @property
+    def free(self) -> int:
+        """What is neither held nor spent; ``-1`` without a limit."""
+        return _rules.free(self.limit, self.spent, self.held)
+
+
+class Allocation:
+    """A node's share of the pool, and the single-use handle to it.
+
+    Attributes
+    ----------
+    accounts : tuple of Account
+        By channel. An account that the node did not ask for is its parent's.
+    limited : tuple of (int, Account)
+        Those that have a limit, with their channel.
+    own : tuple of int
+        Channels that the node asked for itself.
+    parent : Allocation or None
+        None for the pool's own.
+    closed : tuple of Overspend or None
+        Set once the allocation has ended.
+    """
+
+    __slots__ = ("accounts", "closed", "limited", "own", "parent")
+
+    def __init__(self, accounts: tuple[Account, ...], own: tuple[int, ...], parent: Allocation | None) -> None:
+        self.accounts = accounts
+        self.own = own
+        self.parent = parent
+        self.limited = tuple((i, account) for i, account in enumerate(accounts) if account.limit >= 0)
+        self.closed: tuple[Overspend, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Overspend:
+    """A channel in which a child used more than was held for it."""
+
+    channel: str
+    held: int
+    spent: int
+
+
+class ReservationPool:
+    """A conserved budget shared over a tree.
+
+    Parameters
+    ----------
+    limits : tuple of int or None
+        Totals by channel (:func:`harness_lab.usage.amounts`); None: no limit in that channel.
+
+    Examples
+    --------
+    >>> from harness_lab.usage import amounts
+    >>> pool = ReservationPool(amounts(tokens=10_000))
+    >>> child = pool.reserve(amounts(tokens=8_000))
+    >>> pool.charge(child, amounts(tokens=2_500))
+    >>> pool.reconcile(child)
+    ()
+    >>> pool.free()[2]
+    7500
+    """
+
+    __slots__ = ("root",)
+
+    def __init__(self, limits: Amounts) -> None:
+        checked = [optional_count(f"pool {name}", value) for name, value in zip(CHANNELS, limits, strict=True)]
+        accounts = tuple(Account(-1 if value is None else value) for value in checked)
+        self.root = Allocation(accounts, tuple(range(len(CHANNELS))), None)
+
+    def shortfalls(self, ask: Amounts, within: Allocation | None = None) -> tuple[Shortfall, ...]:
+        """Return every channel in which `ask` cannot be held now; empty when it can. Changes nothing."""
+        allocation = within if within is not None else self.root
+        found = [_short(i, account, ask[i]) for i, account in allocation.limited]
+        return tuple(short for short in found if short is not None)
+
+    def reserve(self, ask: Amounts, within: Allocation | None = None) -> Allocation | Refusal:
+        """Set an ask aside in all channels, or in none.
+
+        Parameters
+        ----------
+        ask : tuple of int or None
+            By channel; None: not asked, drawn from the allocation above.
+        within : Allocation, optional
+            The parent's allocation; the pool's own if None.
+        """
+        short = self.shortfalls(ask, within)
+        return Refusal(short) if short else self.hold(ask, within)
+
+    def hold(self, ask: Amounts, within: Allocation | None = None) -> Allocation:
+        """Set an ask aside; the caller has seen that :meth:`shortfalls` is empty."""
+        parent = within if within is not None else self.root
+        own = tuple(i for i, asked in enumerate(ask) if asked is not None)
+        accounts = list(parent.accounts)
+        for i in own:
+            asked = ask[i] or 0
+            parent.accounts[i].held += asked
+            accounts[i] = Account(asked)
+        return Allocation(tuple(accounts), own, parent)
+
+    def used_up(self, allocation: Allocation) -> tuple[Shortfall, ...]:
+        """Return every channel in which nothing is left for one more call inside an allocation."""
+        for i, account in allocation.limited:
+            if account.spent + account.held >= account.limit or (i == COST and account.unknown):
+                found = [_exhausted(j, each) for j, each in allocation.limited]
+                return tuple(short for short in found if short is not None)
+        return ()
+
+    def charge(self, allocation: Allocation, spent: Amounts) -> None:
+        """Commit what a call inside an allocation used; None is unknown: counted apart, never taken as zero."""
+        for account, amount in zip(allocation.accounts, spent, strict=True):
+            if amount is not None:
+                account.spent += amount
+        if None in spent:
+            for i, amount in enumerate(spent):
+                if amount is None:
+                    _mark_unknown(allocation, i)
+
+    def observe(self, spent: Amounts) -> None:
+        """Commit the driver's own use, outside any reservation; may drive what is free below zero."""
+        self.charge(self.root, spent)
+
+    def reconcile(self, allocation: Allocation) -> tuple[Overspend, ...]:
+        """End an allocation: commit what it spent, release the rest.
+
+        Returns
+        -------
+        tuple of Overspend
+            Channels in which more was spent than held; a recorded fact, the money is charged in full.
+
+        Raises
+        ------
+        AlreadySettled
+            If it has ended before.
+        """
+        parent = allocation.parent
+        if parent is None:
+            raise InputError("allocation", expected="one that was reserved", got="the pool itself")
+        if allocation.closed is not None:
+            raise AlreadySettled("allocation", allocation.closed)
+        over = []
+        for i in allocation.own:
+            account, above = allocation.accounts[i], parent.accounts[i]
+            above.held -= account.limit
+            above.spent += account.spent
+            if account.spent > account.limit:
+                over.append(Overspend(CHANNELS[i], account.limit, account.spent))
+        allocation.closed = tuple(over)
+        return allocation.closed
+
+    def free(self) -> Amounts:
+        """Return what is left by channel; None without a limit."""
+        return tuple(None if a.limit < 0 else a.free for a in self.root.accounts)
+
+    def held(self) -> Amounts:
+        """Return what is set aside by channel."""
+        return tuple(account.held for account in self.root.accounts)
+
+    def spent(self) -> Amounts:
+        """Return what is committed by channel; children that have not ended are not in it."""
+        return tuple(account.spent for account in self.root.accounts)
+
+
+def _short(channel: int, account: Account, asked: int | None) -> Shortfall | None:
+    if asked is None:
+        return _closed(channel, account)
+    if channel == COST and account.limit >= 0 and account.unknown:
+        return _closed(channel, account)
+    if _rules.fits(account.limit, account.spent, account.held, asked):
+        return None
+    helps: Helps = "wait" if _rules.could_fit(account.limit, account.spent, asked) else _smaller(account)
+    return Shortfall(Code.BUDGET_EXHAUSTED, account.limit, asked, account.free, helps, CHANNELS[channel])
+
+
+def _exhausted(channel: int, account: Account) -> Shortfall | None:
+    if account.limit >= 0 and account.spent + account.held >= account.limit:
+        helps: Helps = "wait" if account.held else "nothing"
+        return Shortfall(Code.BUDGET_EXHAUSTED, account.limit, None, account.free, helps, CHANNELS[channel])
+    return _closed(channel, account)
+
+
+def _closed(channel: int, account: Account) -> Shortfall | None:
+    """Money under a ceiling is closed by a charge of unknown size: the ceiling is no bound any more."""
+    if channel != COST or account.limit < 0 or not account.unknown:
+        return None
+    return Shortfall(Code.SPEND_UNKNOWN, account.limit, None, None, "nothing", CHANNELS[channel])
+
+
+def _mark_unknown(allocation: Allocation, channel: int) -> None:
+    """Count a charge of unknown size in every account that it counts against, up to the pool's own, at once."""
+    node: Allocation | None = allocation
+    seen: Account | None = None
+    while node is not None:
+        account = node.accounts[channel]
+        if account is not seen:
+            account.unknown += 1
+            seen = account
+        node = node.parent
+
+
+def _smaller(account: Account) -> Helps:
+    return "smaller" if account.free > 0 else "nothing"

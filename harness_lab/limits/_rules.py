@@ -1,0 +1,20 @@
+"""The arithmetic of tree limits: pure functions of ints in the numba subset; ``-1`` is "no limit", 0 is a real one."""
+
+
+def too_deep(depth: int, max_depth: int) -> bool:
+    """Whether a child at `depth` (the root is 0) lies below the deepest level allowed."""
+    return 0 <= max_depth < depth
+
+
+def used_up(used: int, maximum: int) -> bool:
+    """Whether a counter that may reach `maximum` has reached it."""
+    return 0 <= maximum <= used
+
+
+def earlier(a: int, b: int) -> int:
+    """Return the earlier of two instants, where ``-1`` is "never"."""
+    if a < 0:
+        return b
+    if b < 0:
+        return a
+    return min(a, b)

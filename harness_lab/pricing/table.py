@@ -1,0 +1,187 @@
+"""Price tables: what a call costs, per model, with tiers by prompt size.
+
+A call is priced at the tier its whole prompt reaches (the common provider rule), so totals are sums of priced calls,
+never the price of summed tokens. A model without a price is an unknown cost, never zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any
+
+from harness_lab.errors import InputError
+from harness_lab.pricing import _rules
+from harness_lab.usage import MAX_NUSD, TokenCounts, count
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PUSD_PER_NUSD = 1000
+MAX_PRICE = 1_000_000_000
+"""Pico-dollars per token: a thousand dollars per million tokens."""
+_KINDS = ("input", "output", "cache_read", "cache_write", "cache_write_1h")
+
+
+def per_million(usd: object, *, what: str = "price") -> int:
+    """Convert dollars per million tokens to pico-dollars per token.
+
+    Raises
+    ------
+    InputError
+        If `usd` is not a finite number from 0 to 1,000.
+
+    Examples
+    --------
+    >>> per_million(0.30)
+    300000
+    """
+    try:
+        price = Decimal(str(usd)) if not isinstance(usd, bool) else Decimal("NaN")
+    except InvalidOperation:
+        price = Decimal("NaN")
+    if not price.is_finite() or not 0 <= price <= 1000:
+        raise InputError(what, expected="dollars per million tokens from 0 to 1,000", got=usd)
+    return int((price * 1_000_000).to_integral_value())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """Prices of one model from one prompt size on, pico-dollars per token.
+
+    Parameters
+    ----------
+    input, output : int
+        Fresh prompt tokens and completion tokens.
+    cache_read, cache_write, cache_write_1h : int or None
+        None: the input price (for the one-hour write: the write price).
+    above_input_tokens : int
+        The tier applies to calls with more prompt tokens than this.
+    """
+
+    input: int
+    output: int
+    cache_read: int | None = None
+    cache_write: int | None = None
+    cache_write_1h: int | None = None
+    above_input_tokens: int = 0
+
+    def __post_init__(self) -> None:
+        for name in _KINDS:
+            value = getattr(self, name)
+            if value is not None:
+                count(name, value, maximum=MAX_PRICE)
+        count("above_input_tokens", self.above_input_tokens)
+
+    @classmethod
+    def usd_per_million(cls, *, input: object, output: object, **other: object) -> Price:
+        """Build from dollars per million tokens; `above_input_tokens` stays a count.
+
+        Examples
+        --------
+        >>> Price.usd_per_million(input=3, output=15, cache_read=0.3).cache_read
+        300000
+        """
+        prices: dict[str, Any] = {
+            "input": per_million(input, what="input"),
+            "output": per_million(output, what="output"),
+        }
+        for name, value in other.items():
+            if name not in (*_KINDS, "above_input_tokens"):
+                raise InputError("price", expected=f"one of {', '.join(_KINDS)}, above_input_tokens", got=name)
+            prices[name] = value if value is None or name == "above_input_tokens" else per_million(value, what=name)
+        return cls(**prices)
+
+    def rates(self) -> tuple[int, int, int, int, int]:
+        """Return the prices of fresh, read, write, one-hour write and output tokens."""
+        read = self.input if self.cache_read is None else self.cache_read
+        write = self.input if self.cache_write is None else self.cache_write
+        return self.input, read, write, write if self.cache_write_1h is None else self.cache_write_1h, self.output
+
+
+@dataclass(frozen=True, slots=True)
+class PriceTable:
+    """Prices of many models.
+
+    Parameters
+    ----------
+    models : mapping of str to sequence of Price
+        Tiers of each model, ascending in `above_input_tokens`, the first from 0.
+    source : str
+        Where the prices come from.
+    date : str or None
+        The day they hold for, ISO format.
+
+    Examples
+    --------
+    >>> table = PriceTable({"m": (Price.usd_per_million(input=3, output=15),)})
+    >>> table.cost("m", TokenCounts(input_fresh=1000, output=100))
+    4500000
+    """
+
+    models: Mapping[str, tuple[Price, ...]] = field(default_factory=dict)
+    source: str = "by hand"
+    date: str | None = None
+
+    def __post_init__(self) -> None:
+        for model, tiers in self.models.items():
+            starts = [tier.above_input_tokens for tier in tiers]
+            if not starts or starts[0] != 0 or starts != sorted(set(starts)):
+                raise InputError(f"tiers of {model}", expected="ascending above_input_tokens from 0", got=starts)
+
+    def tier(self, model: str, input_total: int) -> Price | None:
+        """Return the price that applies to a call of `model` with that many prompt tokens; None without a price."""
+        tiers = self.models.get(model)
+        if tiers is None:
+            return None
+        applying = tiers[0]
+        for tier in tiers[1:]:
+            if input_total > tier.above_input_tokens:
+                applying = tier
+        return applying
+
+    def cost(self, model: str, tokens: TokenCounts) -> int | None:
+        """Price one call, nano-dollars, half to even; None when the model has no price or a count is unknown.
+
+        Raises
+        ------
+        InputError
+            If the cost lies beyond nine billion dollars.
+        """
+        total = tokens.input_total
+        tier = None if total is None else self.tier(model, total)
+        if tier is None or tokens.output is None:
+            return None
+        fresh, read, write = tokens.input_fresh or 0, tokens.cache_read or 0, tokens.cache_write or 0
+        write_1h = tokens.cache_write_1h or 0
+        p_fresh, p_read, p_write, p_write_1h, p_output = tier.rates()
+        pusd = _rules.picodollars(
+            fresh, read, write, write_1h, tokens.output, p_fresh, p_read, p_write, p_write_1h, p_output
+        )
+        amount = _rules.half_even(pusd, PUSD_PER_NUSD)
+        if amount > MAX_NUSD:
+            raise InputError("cost of a call", expected="at most nine billion dollars", got=amount)
+        return amount
+
+    def worst_case(self, model: str, *, input_tokens: int, output_ceiling: int) -> int | None:
+        """Return the most that a call can cost, nano-dollars, rounded up; None without a price.
+
+        Every prompt token is taken at the dearest of the input, cache-read and cache-write prices of every tier that
+        the call could reach, and the answer at its ceiling.
+        """
+        tiers = [
+            t for t in self.models.get(model, ()) if t.above_input_tokens == 0 or t.above_input_tokens < input_tokens
+        ]
+        worst = [max(t.rates()[:4]) * input_tokens + t.output * output_ceiling for t in tiers]
+        return _rules.up(max(worst), PUSD_PER_NUSD) if worst else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON; :meth:`from_dict` reads them back."""
+        models = {model: [asdict(tier) for tier in tiers] for model, tiers in sorted(self.models.items())}
+        return {"source": self.source, "date": self.date, "models": models}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> PriceTable:
+        """Read what :meth:`to_dict` wrote."""
+        models = {model: tuple(Price(**tier) for tier in tiers) for model, tiers in data["models"].items()}
+        return cls(models, source=data.get("source", "by hand"), date=data.get("date"))
