@@ -1,0 +1,163 @@
+"""The runtime of production: asyncio. On a virtual loop the same code runs in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from harness_lab.agents.ports import COMPLETION, DEADLINE, HANDOVER, START, withdraw
+from harness_lab.clock import NS_PER_S, Time
+from harness_lab.policies.protocol import Granted, Refused, Ticket, Wait
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Sequence
+
+    from harness_lab.outcome import Refusal
+    from harness_lab.policies.protocol import End, Grant, Policy
+
+
+class AsyncioRuntime:
+    """Runs a harness on an asyncio loop.
+
+    Parameters
+    ----------
+    loop : AbstractEventLoop, optional
+        The running loop if None. A loop that has ``call_at_ns(when_ns, rank, callback)`` and ``now_ns()``, as the
+        virtual loop does, is asked to keep the order of things at one instant; an ordinary loop has none.
+    """
+
+    __slots__ = ("_loop", "_virtual", "_waiting")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        self._loop = loop if loop is not None else asyncio.get_running_loop()
+        self._virtual: Any = self._loop if hasattr(self._loop, "call_at_ns") else None
+        self._waiting: dict[Ticket, asyncio.Future[Any]] = {}
+
+    def now(self) -> Time:
+        """Return the loop's current instant, nanoseconds."""
+        if self._virtual is not None:
+            return Time(self._virtual.now_ns())
+        return Time(round(self._loop.time() * NS_PER_S))
+
+    async def sleep(self, ns: int) -> None:
+        """Let time pass."""
+        await self._event(Time(self.now() + ns), COMPLETION)
+
+    async def ask(self, policy: Policy, question: Callable[[Any, Time], Any], ask: Any) -> Grant | Refusal:
+        """Ask a policy, and wait in its queue if it says so."""
+        answer: Grant | Refusal | Wait = question(ask, self.now())
+        self.drain(policy)
+        if not isinstance(answer, Wait):
+            return answer
+        ticket = answer.ticket
+        answered: asyncio.Future[Any] = self._loop.create_future()
+        self._waiting[ticket] = answered
+        timer = None if answer.until is None else self._at(answer.until, DEADLINE, lambda: self._tick(policy))
+        try:
+            found: Grant | Refusal = await answered
+        except asyncio.CancelledError:
+            self._waiting.pop(ticket, None)
+            withdraw(policy, ticket, self.now())
+            self.drain(policy)
+            raise
+        finally:
+            if timer is not None:
+                timer.cancel()
+        return found
+
+    def drain(self, policy: Policy) -> None:
+        """Hand out the policy's answers to those who wait."""
+        for news in policy.outbox():
+            if isinstance(news, (Granted, Refused)):
+                answered = self._waiting.pop(news.ticket, None)
+                if answered is not None:
+                    answer = news.grant if isinstance(news, Granted) else news.refusal
+                    self._at(self.now(), HANDOVER, _resolver(answered, answer))
+
+    async def gather(self, jobs: Sequence[Coroutine[Any, Any, End]]) -> list[End]:
+        """Run jobs side by side, started in order; cancelling it cancels them in that order and waits for all."""
+        left = len(jobs)
+        finished: asyncio.Future[None] = self._loop.create_future()
+
+        def done(_task: asyncio.Task[End]) -> None:
+            nonlocal left
+            left -= 1
+            if left == 0 and not finished.done():
+                finished.set_result(None)
+
+        tasks = [self._loop.create_task(self._started(job)) for job in jobs]
+        for task in tasks:
+            task.add_done_callback(done)
+        try:
+            if left:
+                await finished
+        except asyncio.CancelledError:
+            for task in tasks:
+                task.cancel()
+            while left:  # a second cancellation must not leave children behind
+                finished = self._loop.create_future()
+                try:
+                    await finished
+                except asyncio.CancelledError:
+                    continue
+            raise
+        return [task.result() for task in tasks]
+
+    async def until(self, deadline: Time, job: Coroutine[Any, Any, End]) -> End | None:
+        """Run a job that must end before `deadline`; None when it was stopped there."""
+        task = asyncio.current_task(self._loop)
+        fired = False
+
+        def expire() -> None:
+            nonlocal fired
+            fired = True
+            if task is not None:
+                task.cancel()
+
+        timer = self._at(deadline, DEADLINE, expire)
+        try:
+            return await job
+        except asyncio.CancelledError:
+            if not fired or task is None or task.uncancel() > 0:
+                raise
+            return None
+        finally:
+            timer.cancel()
+
+    async def _started(self, job: Coroutine[Any, Any, End]) -> End:
+        """Run a job from its turn at this instant on: after completions and hand-overs."""
+        if self._virtual is not None:
+            try:
+                await self._event(self.now(), START)
+            except asyncio.CancelledError:
+                job.close()
+                raise
+        return await job
+
+    async def _event(self, when: Time, rank: int) -> None:
+        happened: asyncio.Future[None] = self._loop.create_future()
+        timer = self._at(when, rank, _resolver(happened, None))
+        try:
+            await happened
+        finally:
+            timer.cancel()
+
+    def _at(self, when: Time, rank: int, callback: Callable[[], None]) -> asyncio.Handle:
+        if self._virtual is not None:
+            handle: asyncio.Handle = self._virtual.call_at_ns(when, rank, callback)
+            return handle
+        if when <= self.now():
+            return self._loop.call_soon(callback)
+        return self._loop.call_at(when / NS_PER_S, callback)
+
+    def _tick(self, policy: Policy) -> None:
+        policy.tick(self.now())
+        self.drain(policy)
+
+
+def _resolver(future: asyncio.Future[Any], value: Any) -> Callable[[], None]:
+    def resolve() -> None:
+        if not future.done():
+            future.set_result(value)
+
+    return resolve

@@ -1,0 +1,171 @@
+"""The agent loop, written once: ask, call, settle, act, and nothing else.
+
+What to do next comes from the brain; whether it may be done, from the policy; how long it takes, from the runtime.
+"""
+
+from __future__ import annotations
+
+from asyncio import CancelledError
+from typing import TYPE_CHECKING, Any
+
+from harness_lab.agents.ports import Call, Child, Children, Rest
+from harness_lab.agents.record import NodeRecord
+from harness_lab.outcome import CHANNELS, Cause, Code, Outcome, Refusal
+from harness_lab.policies.protocol import End, SpawnAsk, StepAsk, Use
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from harness_lab.agents.ports import Brain, Model, Reply, Runtime
+    from harness_lab.agents.record import Sink
+    from harness_lab.policies.protocol import Policy, Ticket
+    from harness_lab.usage import Amounts
+
+_UNKNOWN = (1,) + (None,) * (len(CHANNELS) - 1)
+_NOTHING = (0,) * len(CHANNELS)
+_CANCELLED = End(Outcome.CANCELLED, Code.PARENT_ENDED, Cause.LIMIT)
+_LATE = End(Outcome.TIMED_OUT, Code.DEADLINE, Cause.LIMIT)
+_OUTCOMES = {
+    Code.TIME_EXHAUSTED: Outcome.TIMED_OUT,
+    Code.DEADLINE: Outcome.TIMED_OUT,
+    Code.CANCELLED: Outcome.CANCELLED,
+}
+
+
+class Harness:
+    """One run tree: a runtime, a policy, a model, and where records go.
+
+    Parameters
+    ----------
+    runtime : Runtime
+        Time, waiting and children.
+    policy : Policy
+        Answers the four questions.
+    model : Model
+        Answers calls.
+    sink : Sink
+        Takes records.
+    keep_calls : bool
+        Whether a record of every call is wanted.
+    """
+
+    __slots__ = ("keep_calls", "model", "policy", "runtime", "sink")
+
+    def __init__(self, runtime: Runtime, policy: Policy, model: Model, sink: Sink, *, keep_calls: bool = False) -> None:
+        self.runtime = runtime
+        self.policy = policy
+        self.model = model
+        self.sink = sink
+        self.keep_calls = keep_calls
+
+    async def run(self, agent: str, budget: Amounts, brain: Callable[[], Brain]) -> End:
+        """Run a tree from its root."""
+        record = NodeRecord(None, (), agent, budget, self.runtime.now())
+        return await self._start(SpawnAsk(None, (), budget), record, brain)
+
+    async def _start(self, ask: SpawnAsk, record: NodeRecord, brain: Callable[[], Brain]) -> End:
+        """Ask for a node, run it until its deadline, and settle its end whatever happens."""
+        runtime, policy = self.runtime, self.policy
+        try:
+            answer = await runtime.ask(policy, policy.spawn, ask)
+        except CancelledError:
+            self._close(record, End(Outcome.DENIED, Code.PARENT_ENDED, Cause.LIMIT))
+            raise
+        record.wait_ns = runtime.now() - record.started
+        if isinstance(answer, Refusal):
+            return self._close(record, End(Outcome.DENIED, answer.code, Cause.LIMIT))
+        if record.parent is not None:
+            record.parent.starts += 1
+        node = answer.ticket
+        end = _CANCELLED
+        try:
+            end = await self._until_deadline(node, record, brain())
+        finally:
+            self._close(record, end)
+            policy.close(node, Use(tuple(record.subtree)), end, runtime.now())
+            runtime.drain(policy)
+        return end
+
+    async def _until_deadline(self, node: Ticket, record: NodeRecord, brain: Brain) -> End:
+        inherited = None if node.parent is None else node.parent.deadline
+        if node.deadline is None or node.deadline == inherited:
+            return await self._think(node, record, brain)
+        end = await self.runtime.until(node.deadline, self._think(node, record, brain))
+        return end if end is not None else _LATE
+
+    async def _think(self, node: Ticket, record: NodeRecord, brain: Brain) -> End:
+        """Do what the brain wants until it has finished."""
+        told: Any = None
+        try:
+            while True:
+                move = brain.send(told)
+                if type(move) is Call:
+                    told = await self._call(node, record, move)
+                    if type(told) is Refusal:
+                        return End(_OUTCOMES.get(told.code, Outcome.EXHAUSTED), told.code, Cause.LIMIT)
+                elif type(move) is Rest:
+                    await self.runtime.sleep(move.ns)
+                    told = None
+                elif type(move) is Children:
+                    told = await self.runtime.gather([self._child(node, record, child) for child in move.children])
+        except StopIteration as finished:
+            end: End = finished.value
+            return end
+        finally:
+            brain.close()
+
+    async def _child(self, parent: Ticket, above: NodeRecord, child: Child) -> End:
+        path = (*above.path, (child.call, child.slot, child.attempt))
+        record = NodeRecord(above, path, child.agent, child.budget, self.runtime.now())
+        ask = SpawnAsk(parent, path, child.budget, child.floor_key)
+        return await self._start(ask, record, child.brain)
+
+    async def _call(self, node: Ticket, record: NodeRecord, call: Call) -> Reply | Refusal:
+        """Ask for one call, make it, and settle it exactly once."""
+        runtime, policy, model = self.runtime, self.policy, self.model
+        asked = runtime.now()
+        answer = await runtime.ask(policy, policy.admit, StepAsk(node, call.call, call.attempt, model.bound(call)))
+        if type(answer) is Refusal:
+            return answer
+        step = answer.ticket  # type: ignore[union-attr]
+        started = runtime.now()
+        record.wait_ns += started - asked
+        record.model = call.model
+        record.attempts += 1
+        try:
+            reply = await model.complete(runtime, call)
+        except CancelledError:
+            record.usage_known = False
+            record.billed_nusd += model.abandoned(call, runtime.now() - started) or 0
+            self._settle(step, Use(_UNKNOWN, "abandoned"))
+            self._keep(record, call, None, started)
+            raise
+        spent = amounts_of(reply)
+        record.add(reply, spent)
+        self._settle(step, Use(spent, reply.status))
+        self._keep(record, call, reply, started)
+        return reply
+
+    def _settle(self, step: Ticket, use: Use) -> None:
+        self.policy.settle(step, use, self.runtime.now())
+        self.runtime.drain(self.policy)
+
+    def _keep(self, record: NodeRecord, call: Call, reply: Reply | None, started: Any) -> None:
+        if self.keep_calls:
+            self.sink.call(record, call, reply, started, self.runtime.now())
+
+    def _close(self, record: NodeRecord, end: End) -> End:
+        record.close(end, self.runtime.now())
+        self.sink.node(record)
+        return end
+
+
+def amounts_of(reply: Reply) -> Amounts:
+    """Return what a reply reports by channel; a failed call counts as none."""
+    if not reply.reported:
+        return _UNKNOWN
+    if reply.status == "failed" and reply.output == 0 and reply.input_fresh == 0:
+        return _NOTHING
+    prompt = reply.input_fresh + reply.cache_read + reply.cache_write
+    fresh = reply.input_fresh + reply.cache_write + reply.output
+    return (1, prompt, prompt + reply.output, fresh, reply.cost_nusd)

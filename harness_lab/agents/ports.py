@@ -1,0 +1,200 @@
+"""The ports of the agent loop: what it needs from a runtime, a model and a brain.
+
+The loop is written once. In production the runtime is asyncio, the model a real client and the brain the conversation
+with it; in the simulator they are a virtual-time kernel, a stochastic mock and a workload.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from harness_lab.outcome import CHANNELS, Cause, Code, Outcome
+from harness_lab.policies.protocol import SETTLED, End, SpawnAsk, Use
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Generator, Sequence
+
+    from harness_lab.clock import Time
+    from harness_lab.floors import FloorKey
+    from harness_lab.outcome import Refusal
+    from harness_lab.policies.protocol import Grant, Policy, Status, Ticket, Wait
+    from harness_lab.usage import Amounts
+
+
+DEADLINE, COMPLETION, HANDOVER, START = range(4)
+"""Ranks of things that happen at one instant: deadlines first, so that work which ends at its deadline is late."""
+
+
+class Call:
+    """A move: make one model call.
+
+    Parameters
+    ----------
+    model : str
+        The model asked for.
+    key : int
+        The node's draw key; names its luck in the simulator, free to use in production.
+    call, attempt : int
+        The logical call and one more for each retry of it.
+    input_total : int
+        Prompt tokens that will be sent.
+    resent : int
+        The part of them that the call before had sent too, and that a cache may hold.
+    """
+
+    __slots__ = ("attempt", "call", "input_total", "key", "model", "resent")
+
+    def __init__(self, model: str, key: int, call: int, attempt: int, input_total: int, resent: int = 0) -> None:
+        self.model = model
+        self.key = key
+        self.call = call
+        self.attempt = attempt
+        self.input_total = input_total
+        self.resent = resent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Child:
+    """A child to be started.
+
+    Parameters
+    ----------
+    agent : str
+        Role or profile.
+    budget : Amounts
+        The ask.
+    call, slot, attempt : int
+        Its name under its parent.
+    brain : callable
+        Makes the child's brain once it may start.
+    floor_key : FloorKey or None
+        The path that would run it.
+    """
+
+    agent: str
+    budget: Amounts
+    call: int
+    slot: int
+    brain: Callable[[], Brain]
+    attempt: int = 0
+    floor_key: FloorKey | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Children:
+    """A move: start children and wait for all of them."""
+
+    children: Sequence[Child]
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """A move: let time pass (a tool runs, a person thinks, a retry backs off), nanoseconds."""
+
+    ns: int
+
+
+class Reply:
+    """What came back from a call.
+
+    Parameters
+    ----------
+    status : {"completed", "failed"}
+        How the call ended.
+    input_fresh, cache_read, cache_write, output : int
+        Token counts, disjoint.
+    cost_nusd : int or None
+        The cost as reported; None: not reported, or no price.
+    billed_nusd : int or None
+        The truth that the provider bills; None where nobody can know.
+    reported : bool
+        Whether usage was reported. If not, the enforcement sees None in every channel but calls.
+    """
+
+    __slots__ = (
+        "billed_nusd",
+        "cache_read",
+        "cache_write",
+        "cost_nusd",
+        "input_fresh",
+        "output",
+        "reported",
+        "status",
+    )
+
+    def __init__(
+        self,
+        status: Status,
+        input_fresh: int,
+        cache_read: int,
+        cache_write: int,
+        output: int,
+        cost_nusd: int | None,
+        billed_nusd: int | None,
+        reported: bool = True,
+    ) -> None:
+        self.status = status
+        self.input_fresh = input_fresh
+        self.cache_read = cache_read
+        self.cache_write = cache_write
+        self.output = output
+        self.cost_nusd = cost_nusd
+        self.billed_nusd = billed_nusd
+        self.reported = reported
+
+
+Move = Call | Children | Rest
+Answer = Any
+"""What a brain is told: a Reply or Refusal after a Call, a list of End after Children, None after a Rest."""
+
+if TYPE_CHECKING:
+    Brain = Generator[Move, Any, End]
+
+
+class Model(Protocol):
+    """What answers calls."""
+
+    def bound(self, call: Call) -> Amounts:
+        """Return the worst case of a call by channel; None: cannot be bounded."""
+
+    def abandoned(self, call: Call, elapsed_ns: int) -> int | None:
+        """Return what is billed for a call that was dropped after `elapsed_ns`; None: nobody can know."""
+
+    async def complete(self, runtime: Runtime, call: Call) -> Reply:
+        """Make the call."""
+
+
+class Runtime(Protocol):
+    """Time, waiting and children, on asyncio or in virtual time."""
+
+    def now(self) -> Time:
+        """Return the current instant, nanoseconds."""
+
+    async def sleep(self, ns: int) -> None:
+        """Let time pass."""
+
+    async def ask(
+        self, policy: Policy, question: Callable[[Any, Time], Grant | Wait | Refusal], ask: Any
+    ) -> Grant | Refusal:
+        """Ask a policy, and wait in its queue if it says so."""
+
+    def drain(self, policy: Policy) -> None:
+        """Hand out the policy's answers to those who wait."""
+
+    async def gather(self, jobs: Sequence[Coroutine[Any, Any, End]]) -> list[End]:
+        """Run jobs side by side, started in order; cancelling it cancels them in that order and waits for all."""
+
+    async def until(self, deadline: Time, job: Coroutine[Any, Any, End]) -> End | None:
+        """Run a job that must end before `deadline`; None when it was stopped there. Ending at the deadline is late."""
+
+
+def withdraw(policy: Policy, ticket: Ticket, now: Time) -> None:
+    """Give a ticket back whose asker was cancelled while it waited, or in the instant in which it was granted."""
+    if ticket.state == SETTLED:
+        return
+    nothing = Use((0,) * len(CHANNELS), "unsent")
+    if isinstance(ticket.ask, SpawnAsk):
+        policy.close(ticket, nothing, End(Outcome.DENIED, Code.PARENT_ENDED, Cause.LIMIT), now)
+    else:
+        policy.settle(ticket, nothing, now)

@@ -1,0 +1,112 @@
+"""What the loop writes down about a node, and where it puts it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from harness_lab.agents.ports import Call, Reply
+    from harness_lab.clock import Time
+    from harness_lab.policies.protocol import End, Path
+    from harness_lab.usage import Amounts
+
+
+class NodeRecord:
+    """One node's own use (not its children's) and fate.
+
+    Attributes
+    ----------
+    calls, attempts, starts : int
+        Calls that completed, calls that were sent, children that started.
+    input_fresh, cache_read, cache_write, output : int
+        Tokens of its own calls, as far as known.
+    cost_nusd, billed_nusd : int
+        Reported and true cost of its own calls, nano-dollars, as far as known.
+    usage_known : bool
+        False once a call's usage was not reported.
+    subtree : list of int
+        Reported use by channel of the node and all that was below it.
+    """
+
+    __slots__ = (
+        "agent",
+        "attempts",
+        "billed_nusd",
+        "budget",
+        "cache_read",
+        "cache_write",
+        "calls",
+        "cost_nusd",
+        "depth",
+        "end",
+        "ended",
+        "input_fresh",
+        "model",
+        "output",
+        "parent",
+        "path",
+        "started",
+        "starts",
+        "subtree",
+        "usage_known",
+        "wait_ns",
+    )
+
+    def __init__(self, parent: NodeRecord | None, path: Path, agent: str, budget: Amounts, now: Time) -> None:
+        self.parent = parent
+        self.path = path
+        self.depth = len(path)
+        self.agent = agent
+        self.model: str | None = None
+        self.budget = budget
+        self.started = now
+        self.ended = now
+        self.end: End | None = None
+        self.calls = self.attempts = self.starts = 0
+        self.input_fresh = self.cache_read = self.cache_write = self.output = 0
+        self.cost_nusd = self.billed_nusd = 0
+        self.usage_known = True
+        self.wait_ns = 0
+        self.subtree = [0, 0, 0, 0, 0]
+
+    def add(self, reply: Reply, spent: Amounts) -> None:
+        """Count one call that came back."""
+        if reply.status == "completed":
+            self.calls += 1
+        self.billed_nusd += reply.billed_nusd or 0
+        if not reply.reported or reply.cost_nusd is None:
+            self.usage_known = False
+        if reply.reported:
+            self.input_fresh += reply.input_fresh
+            self.cache_read += reply.cache_read
+            self.cache_write += reply.cache_write
+            self.output += reply.output
+            self.cost_nusd += reply.cost_nusd or 0
+        subtree = self.subtree
+        for i, amount in enumerate(spent):
+            if amount is not None:
+                subtree[i] += amount
+
+    def close(self, end: End, now: Time) -> None:
+        """Write down how the node ended, and count it in its parent's subtree."""
+        self.end = end
+        self.ended = now
+        if self.parent is not None:
+            above = self.parent.subtree
+            for i, amount in enumerate(self.subtree):
+                above[i] += amount
+
+    @property
+    def overspent(self) -> bool:
+        """Whether the node and all below it used more than the node's ask, in any channel."""
+        return any(ask is not None and used > ask for ask, used in zip(self.budget, self.subtree, strict=True))
+
+
+class Sink(Protocol):
+    """Where records go."""
+
+    def node(self, record: NodeRecord) -> None:
+        """Take a node that has ended, or that never started."""
+
+    def call(self, record: NodeRecord, call: Call, reply: Reply | None, started: Time, now: Time) -> None:
+        """Take a call that has ended; `reply` is None when it was dropped."""

@@ -1,0 +1,200 @@
+"""Composition: many modules answer as one policy.
+
+Every module is asked what falls short, which changes nothing; only if nothing does is anything held. So a refusal names
+every limit that fell short and consumes nothing, and ``would(ask)`` is a dry run.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from harness_lab.clock import Time
+from harness_lab.errors import AlreadySettled
+from harness_lab.outcome import CHANNELS, Code, Refusal, Shortfall
+from harness_lab.policies.protocol import (
+    OPEN,
+    SETTLED,
+    WAITING,
+    Grant,
+    Granted,
+    Refused,
+    SpawnAsk,
+    StepAsk,
+    Ticket,
+    Use,
+    Wait,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from harness_lab.policies.protocol import Ask, End, Module, News
+
+_NOTHING = Use((0,) * len(CHANNELS), "unsent")
+
+
+class Composed:
+    """A policy made of modules, with one queue for all of them.
+
+    Parameters
+    ----------
+    modules : sequence of Module
+        In the order in which their shortfalls are reported; the first is the binding one.
+    max_wait_ns : int or None
+        How long an ask that names no bound itself may wait for what only time can give; None: refused at once.
+
+    Notes
+    -----
+    In memory and without locks: one event loop, or a lock around it.
+    """
+
+    __slots__ = ("_max_wait", "_news", "_queue", "_spawns", "_steps", "blocking", "channels", "modules")
+
+    def __init__(self, modules: Sequence[Module], *, max_wait_ns: int | None = None) -> None:
+        self.modules = tuple(modules)
+        self._max_wait = max_wait_ns
+        self.channels: tuple[str, ...] = CHANNELS
+        self.blocking = False
+        for index, module in enumerate(self.modules):
+            module.index = index
+        self._spawns = [m for m in self.modules if m.asks_spawn]
+        self._steps = [m for m in self.modules if m.asks_step]
+        self._queue: deque[Ticket] = deque()
+        self._news: deque[News] = deque()
+
+    def spawn(self, ask: SpawnAsk, now: Time) -> Grant | Wait | Refusal:
+        """Answer whether a child may start."""
+        parent = ask.parent
+        ticket = Ticket(ask, parent, 0 if parent is None else parent.depth + 1, [None] * len(self.modules))
+        return self._answer(ticket, self._spawns, now)
+
+    def admit(self, ask: StepAsk, now: Time) -> Grant | Wait | Refusal:
+        """Answer whether a step may start."""
+        node = ask.node
+        return self._answer(Ticket(ask, node, node.depth, node.memory), self._steps, now)
+
+    def would(self, ask: Ask, now: Time) -> Refusal | None:
+        """Return the refusal that an ask would get, None if it would be granted or queued; nothing changes."""
+        short = self._short(ask, self._spawns if isinstance(ask, SpawnAsk) else self._steps, now)
+        return Refusal(short) if short else None
+
+    def settle(self, step: Ticket, use: Use, now: Time) -> None:
+        """Take note that a step ended."""
+        self._end(step, use, self._steps, now)
+
+    def close(self, node: Ticket, use: Use, end: End, now: Time) -> None:
+        """Take note that a node's work has really ended."""
+        self._end(node, use, self._spawns, now)
+
+    def cancel(self, node: Ticket, reason: str, now: Time) -> None:
+        """Take note that a subtree was stopped; what it has open is settled by whoever runs it."""
+
+    def tick(self, now: Time) -> Time | None:
+        """Refuse those who waited too long; return when to be told again, None if nobody waits."""
+        for ticket in [t for t in self._queue if _until(t) <= now]:
+            self._queue.remove(ticket)
+            ticket.state = SETTLED
+            self._news.append(Refused(ticket, Refusal((_waited(ticket, now),))))
+        return min((_until(t) for t in self._queue), default=None)
+
+    def outbox(self) -> Iterator[News]:
+        """Yield answers to those who waited."""
+        while self._news:
+            yield self._news.popleft()
+
+    def _answer(self, ticket: Ticket, modules: Sequence[Module], now: Time) -> Grant | Wait | Refusal:
+        ask = ticket.ask
+        for module in modules:
+            if module.short(ask, now):
+                return self._not_now(ticket, modules, now)
+        if self._queue and (until := self._until(ask, now)) is not None and self._is_behind(ticket):
+            return self._wait(ticket, until)
+        for module in modules:
+            module.hold(ticket, now)
+        return Grant(ticket)
+
+    def _not_now(self, ticket: Ticket, modules: Sequence[Module], now: Time) -> Wait | Refusal:
+        short = self._short(ticket.ask, modules, now)
+        until = self._until(ticket.ask, now)
+        if until is not None and all(s.helps == "wait" for s in short):
+            return self._wait(ticket, until)
+        return Refusal(short)
+
+    def _until(self, ask: Ask, now: Time) -> Time | None:
+        if ask.wait_until is not None or self._max_wait is None:
+            return ask.wait_until
+        return Time(now + self._max_wait)
+
+    def _wait(self, ticket: Ticket, until: Time) -> Wait:
+        ticket.state = WAITING
+        ticket.ask.wait_until = until
+        self._queue.append(ticket)
+        return Wait(ticket, until)
+
+    @staticmethod
+    def _short(ask: Ask, modules: Sequence[Module], now: Time) -> tuple[Shortfall, ...]:
+        return tuple(short for module in modules for short in module.short(ask, now))
+
+    def _end(self, ticket: Ticket, use: Use, modules: Sequence[Module], now: Time) -> None:
+        if ticket.state != OPEN:
+            self._withdraw(ticket, now)
+            return
+        ticket.state = SETTLED
+        ticket.first = use
+        for module in modules:
+            module.settle(ticket, use, now)
+        if self._queue:
+            self._wake(now)
+
+    def _withdraw(self, ticket: Ticket, now: Time) -> None:
+        if ticket.state != WAITING:
+            raise AlreadySettled(str(ticket), ticket.first)
+        self._queue.remove(ticket)
+        ticket.state = SETTLED
+        ticket.first = _NOTHING
+        self._wake(now)
+
+    def _is_behind(self, ticket: Ticket) -> bool:
+        """Whether a sibling waits already: the children of one parent, and the steps of one node, are served in order.
+
+        A single line for the whole tree would let a child that waits for a slot keep the slot's holder from going on.
+        """
+        kind = type(ticket.ask)
+        return any(t.parent is ticket.parent and type(t.ask) is kind for t in self._queue)
+
+    def _wake(self, now: Time) -> None:
+        """Answer those who wait in order of arrival; whoever has to go on waiting holds up only its own line."""
+        waiting: deque[Ticket] = deque()
+        blocked: set[tuple[Ticket | None, type]] = set()
+        for ticket in self._queue:
+            line = (ticket.parent, type(ticket.ask))
+            if line in blocked or not self._answered(ticket, now):
+                blocked.add(line)
+                waiting.append(ticket)
+        self._queue = waiting
+
+    def _answered(self, ticket: Ticket, now: Time) -> bool:
+        """Grant or refuse a waiting ask, if that can be said now."""
+        modules = self._spawns if isinstance(ticket.ask, SpawnAsk) else self._steps
+        short = self._short(ticket.ask, modules, now)
+        if short and all(s.helps == "wait" for s in short):
+            return False
+        if short:
+            ticket.state = SETTLED
+            self._news.append(Refused(ticket, Refusal(short)))
+            return True
+        ticket.state = OPEN
+        for module in modules:
+            module.hold(ticket, now)
+        self._news.append(Granted(ticket, Grant(ticket)))
+        return True
+
+
+def _until(ticket: Ticket) -> Time:
+    """Return the bound that :meth:`Composed._wait` put on a queued ask."""
+    return Time(ticket.ask.wait_until or 0)
+
+
+def _waited(ticket: Ticket, now: Time) -> Shortfall:
+    return Shortfall(Code.WAITED_TOO_LONG, _until(ticket), now, None, "wait")

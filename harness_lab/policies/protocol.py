@@ -1,0 +1,350 @@
+"""One conversation: four questions, two pieces of news, one outbox.
+
+A run is a tree of nodes. All that a node ever asks of enforcement is ``spawn`` (may this child start?), ``admit`` (may
+this step start?), ``settle`` (the step ended; this is what it used) and ``close`` (the node ended; this is how). The
+news are ``cancel`` (a subtree was stopped) and ``tick`` (time went by). Answers to those who wait come through the
+``outbox``, which the runtime drains after each of the above. Production and simulation ask the same objects.
+
+Nothing can be asked *during* a call: a soft cap cannot stop a stream.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol, final
+
+from harness_lab.outcome import Cause, Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from harness_lab.clock import Time
+    from harness_lab.floors import FloorKey
+    from harness_lab.outcome import Refusal, Shortfall
+    from harness_lab.usage import Amounts
+
+Path = tuple[tuple[int, int, int], ...]
+"""A node's name in its tree: (call, slot, attempt) on each level; the root is empty."""
+
+StepKind = Literal["model", "tool", "compaction", "wrap-up"]
+Status = Literal["completed", "failed", "abandoned", "unsent"]
+Turn = Literal["interactive", "programmatic"]
+
+
+@final
+class SpawnAsk:
+    """The question whether a child may start.
+
+    Parameters
+    ----------
+    parent : Ticket or None
+        None: the root.
+    path : Path
+        The child's name, given when it is asked for and not when it is admitted.
+    budget : Amounts
+        The ask, by channel; None: nothing declared there.
+    floor_key : FloorKey or None
+        The path that would run it.
+    awaited : bool
+        The parent only waits for it, and may lend it its slot.
+    wait_until : Time or None
+        None: answer now.
+    resume : Ticket or None
+        A node that paused, or ended and goes on.
+    """
+
+    __slots__ = ("awaited", "budget", "floor_key", "parent", "path", "resume", "wait_until")
+
+    def __init__(
+        self,
+        parent: Ticket | None,
+        path: Path,
+        budget: Amounts,
+        floor_key: FloorKey | None = None,
+        *,
+        awaited: bool = True,
+        wait_until: Time | None = None,
+        resume: Ticket | None = None,
+    ) -> None:
+        self.parent = parent
+        self.path = path
+        self.budget = budget
+        self.floor_key = floor_key
+        self.awaited = awaited
+        self.wait_until = wait_until
+        self.resume = resume
+
+
+@final
+class StepAsk:
+    """The question whether a step may start.
+
+    Parameters
+    ----------
+    node : Ticket
+        Who asks.
+    kind : {"model", "tool", "compaction", "wrap-up"}
+        What kind of step.
+    call, attempt : int
+        The logical call, and one more for each retry of it.
+    bound : Amounts
+        Worst case by channel; None: cannot be bounded.
+    count : int
+        Steps asked for as a whole; a batch is admitted whole or refused.
+    wait_until : Time or None
+        None: answer now.
+    """
+
+    __slots__ = ("attempt", "bound", "call", "count", "kind", "node", "wait_until")
+
+    def __init__(
+        self,
+        node: Ticket,
+        call: int,
+        attempt: int,
+        bound: Amounts,
+        kind: StepKind = "model",
+        count: int = 1,
+        wait_until: Time | None = None,
+    ) -> None:
+        self.node = node
+        self.call = call
+        self.attempt = attempt
+        self.bound = bound
+        self.kind = kind
+        self.count = count
+        self.wait_until = wait_until
+
+
+Ask = SpawnAsk | StepAsk
+
+
+class Use:
+    """What a step or a node really used.
+
+    Parameters
+    ----------
+    spent : Amounts
+        By channel; None: unknown, never zero.
+    status : {"completed", "failed", "abandoned", "unsent"}
+        ``unsent`` charges nothing.
+    turn : {"interactive", "programmatic"}
+        Kind of turn.
+    """
+
+    __slots__ = ("spent", "status", "turn")
+
+    def __init__(self, spent: Amounts, status: Status = "completed", turn: Turn = "interactive") -> None:
+        self.spent = spent
+        self.status = status
+        self.turn = turn
+
+    def __repr__(self) -> str:
+        return f"Use({self.spent}, {self.status!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How a node ended.
+
+    Parameters
+    ----------
+    outcome : Outcome
+        How.
+    stopped_by : str or None
+        Code of the first binding limit of a node that did not complete.
+    cause : Cause
+        What brought it about.
+    """
+
+    outcome: Outcome
+    stopped_by: str | None = None
+    cause: Cause = Cause.NONE
+
+
+COMPLETED = End(Outcome.COMPLETED)
+
+WAITING, OPEN, SETTLED = range(3)
+
+
+class Ticket:
+    """A single-use handle to a node that runs or a step in flight.
+
+    Attributes
+    ----------
+    ask : SpawnAsk or StepAsk
+        What it was given for.
+    parent : Ticket or None
+        The parent node of a node, the node of a step.
+    depth : int
+        0 for the root; a step has its node's.
+    state : int
+        Waiting, open or settled.
+    deadline : Time or None
+        When the work must have ended; modules may only tighten it in ``hold``.
+    memory : list
+        One cell per module of the composition; what the module keeps about a node.
+    first : Use or None
+        The use with which it was settled.
+    """
+
+    __slots__ = ("ask", "deadline", "depth", "first", "memory", "parent", "state")
+
+    def __init__(self, ask: Ask, parent: Ticket | None, depth: int, memory: list[Any]) -> None:
+        self.ask = ask
+        self.parent = parent
+        self.depth = depth
+        self.state = OPEN
+        self.deadline: Time | None = None if parent is None else parent.deadline
+        self.memory = memory
+        self.first: Use | None = None
+
+    def __str__(self) -> str:
+        what = "node" if type(self.ask) is SpawnAsk else f"call {getattr(self.ask, 'call', '')} of node"
+        path = self.ask.path if type(self.ask) is SpawnAsk else getattr(self.parent, "path", ())
+        return f"{what} {path_text(path)}"
+
+    @property
+    def path(self) -> Path:
+        """The node's name in its tree."""
+        if isinstance(self.ask, SpawnAsk):
+            return self.ask.path
+        return self.ask.node.path
+
+
+class Grant:
+    """An answer "yes", maybe to less than asked.
+
+    Attributes
+    ----------
+    ticket : Ticket
+        To be settled (a step) or closed (a node) exactly once.
+    ceiling : Amounts
+        What is in force; None without a ceiling of its own.
+    deadline : Time or None
+        The runtime stops the work there.
+    model : str or None
+        Another model than the one asked for.
+    warnings : sequence of str
+        For whoever reads them.
+    """
+
+    __slots__ = ("ceiling", "deadline", "model", "ticket", "warnings")
+
+    def __init__(
+        self, ticket: Ticket, ceiling: Amounts | None = None, model: str | None = None, warnings: Sequence[str] = ()
+    ) -> None:
+        self.ticket = ticket
+        self.ceiling = ceiling
+        self.deadline = ticket.deadline
+        self.model = model
+        self.warnings = warnings
+
+
+class Wait:
+    """An answer "not yet". It holds nothing; the final answer comes through the outbox."""
+
+    __slots__ = ("ticket", "until")
+
+    def __init__(self, ticket: Ticket, until: Time | None) -> None:
+        self.ticket = ticket
+        self.until = until
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """Outbox: a waiting ask is granted."""
+
+    ticket: Ticket
+    grant: Grant
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Outbox: a waiting ask is refused."""
+
+    ticket: Ticket
+    refusal: Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Outbox: a policy that must act between questions stops a subtree."""
+
+    node: Ticket
+    reason: str
+
+
+News = Granted | Refused | Stop
+
+
+class Policy(Protocol):
+    """Whatever answers the questions."""
+
+    channels: tuple[str, ...]
+    blocking: bool
+
+    def spawn(self, ask: SpawnAsk, now: Time) -> Grant | Wait | Refusal:
+        """Answer whether a child may start."""
+
+    def admit(self, ask: StepAsk, now: Time) -> Grant | Wait | Refusal:
+        """Answer whether a step may start."""
+
+    def settle(self, step: Ticket, use: Use, now: Time) -> None:
+        """Take note that a step ended; a second time raises :class:`~harness_lab.errors.AlreadySettled`."""
+
+    def close(self, node: Ticket, use: Use, end: End, now: Time) -> None:
+        """Take note that a node's work has really ended."""
+
+    def cancel(self, node: Ticket, reason: str, now: Time) -> None:
+        """Take note that a subtree was stopped."""
+
+    def tick(self, now: Time) -> Time | None:
+        """Take note that time went by; return when to be told again."""
+
+    def outbox(self) -> Iterator[News]:
+        """Yield answers to those who waited; drained after each of the above."""
+
+
+class Module(Protocol):
+    """What a composition is made of: check, then hold.
+
+    Attributes
+    ----------
+    asks_spawn, asks_step : bool
+        Whether it has a say in spawns and in steps; it is not bothered with the others.
+    index : int
+        Its cell in :attr:`Ticket.memory`; the composition sets it.
+    """
+
+    asks_spawn: bool
+    asks_step: bool
+    index: int
+
+    def short(self, ask: Ask, now: Time) -> Sequence[Shortfall]:
+        """Return what falls short; pure, changes nothing."""
+
+    def hold(self, ticket: Ticket, now: Time) -> None:
+        """Set the ask aside; cannot fail after an empty ``short``."""
+
+    def settle(self, ticket: Ticket, use: Use, now: Time) -> None:
+        """Commit the use of a step, or end a node."""
+
+
+class ModuleSpec(Protocol):
+    """A module's parameters: frozen, serialisable; state lives only in what it builds."""
+
+    @property
+    def kind(self) -> str:
+        """Name of the module, as it is stored."""
+
+    def build(self, now: Time) -> Module:
+        """Make a module with fresh state."""
+
+    def to_dict(self) -> Mapping[str, Any]:
+        """Return plain values."""
+
+
+def path_text(path: Path) -> str:
+    """Write a path as text: ``/`` is the root, ``/3.0`` its first child after call 3, ``/3.0r1`` that child's retry."""
+    return "/" + "/".join(f"{call}.{slot}{f'r{attempt}' if attempt else ''}" for call, slot, attempt in path)

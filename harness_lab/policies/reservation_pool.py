@@ -1,0 +1,112 @@
+"""The reservation pool as a module: an ask is held at spawn, calls are metered inside, the rest comes back."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from harness_lab.budget import Allocation, ReservationPool
+from harness_lab.errors import InputError
+from harness_lab.outcome import Code
+from harness_lab.policies.protocol import SpawnAsk, StepAsk
+from harness_lab.policies.shared_ledger import UNKNOWN_USAGE, UnknownUsage
+from harness_lab.usage import Amounts, amounts
+
+if TYPE_CHECKING:
+    from harness_lab.clock import Time
+    from harness_lab.outcome import Shortfall
+    from harness_lab.policies.protocol import Ask, Ticket, Use
+
+Inside = Literal["stop", "record"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReservationPoolSpec:
+    """Parameters of the reservation pool; None: no limit in that channel.
+
+    Parameters
+    ----------
+    calls, input, tokens, fresh : int or None
+        Model calls; prompt tokens; all tokens; newly presented tokens, of the whole tree.
+    cost_usd : float or None
+        Dollars of the whole tree.
+    inside : {"stop", "record"}
+        What happens once a child has used up its own ask: its next call is refused, or it goes on and the overspend is
+        recorded.
+    unknown_usage : {"release", "charge-hold"}
+        What a call without reported usage does: ``release`` charges nothing in the unknown channels, so that spend is a
+        lower bound and money under a ceiling is closed from then on; ``charge-hold`` charges the call's worst case.
+    """
+
+    calls: int | None = None
+    input: int | None = None
+    tokens: int | None = None
+    fresh: int | None = None
+    cost_usd: float | None = None
+    inside: Inside = "stop"
+    unknown_usage: UnknownUsage = "release"
+    kind: str = "reservation_pool"
+
+    def __post_init__(self) -> None:
+        self.limits()
+        if self.inside not in ("stop", "record"):
+            raise InputError("inside", expected="stop or record", got=self.inside)
+        if self.unknown_usage not in UNKNOWN_USAGE:
+            raise InputError("unknown_usage", expected=f"one of {', '.join(UNKNOWN_USAGE)}", got=self.unknown_usage)
+
+    def limits(self) -> Amounts:
+        """Return the totals by channel."""
+        return amounts(calls=self.calls, input=self.input, tokens=self.tokens, fresh=self.fresh, cost_usd=self.cost_usd)
+
+    def build(self, now: Time) -> PoolModule:
+        """Make a module with a full pool."""
+        return PoolModule(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self)
+
+
+class PoolModule:
+    """One :class:`~harness_lab.budget.ReservationPool` for the tree; each node's memory is its allocation."""
+
+    asks_spawn = True
+    asks_step = True
+    __slots__ = ("_charge_hold", "_record", "index", "pool")
+
+    def __init__(self, spec: ReservationPoolSpec) -> None:
+        self.pool = ReservationPool(spec.limits())
+        self._record = spec.inside == "record"
+        self._charge_hold = spec.unknown_usage == "charge-hold"
+        self.index = 0
+
+    def short(self, ask: Ask, now: Time) -> tuple[Shortfall, ...]:
+        """Return every channel in which the ask, or one more call, does not fit."""
+        if type(ask) is StepAsk:
+            short = self.pool.used_up(ask.node.memory[self.index])
+            return tuple(s for s in short if s.code is Code.SPEND_UNKNOWN) if self._record and short else short
+        if ask.parent is None:
+            return ()
+        return self.pool.shortfalls(ask.budget, ask.parent.memory[self.index])
+
+    def hold(self, ticket: Ticket, now: Time) -> None:
+        """Set a child's ask aside; a step holds nothing."""
+        ask = ticket.ask
+        if type(ask) is not SpawnAsk:
+            return
+        parent = ticket.parent
+        allocation = self.pool.root if parent is None else self.pool.hold(ask.budget, parent.memory[self.index])
+        ticket.memory[self.index] = allocation
+
+    def settle(self, ticket: Ticket, use: Use, now: Time) -> None:
+        """Meter a step, or end a child's allocation."""
+        allocation: Allocation = ticket.memory[self.index]
+        ask = ticket.ask
+        if type(ask) is SpawnAsk:
+            if allocation.parent is not None:
+                self.pool.reconcile(allocation)
+        elif use.status != "unsent":
+            spent = use.spent
+            if self._charge_hold and None in spent:
+                spent = tuple(b if s is None else s for s, b in zip(spent, ask.bound, strict=True))
+            self.pool.charge(allocation, spent)

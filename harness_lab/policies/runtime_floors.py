@@ -1,0 +1,87 @@
+"""Runtime floors as a module: an ask below what its path was seen to need is refused before it starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from harness_lab.errors import UnitMismatch
+from harness_lab.floors import FloorTable, preflight
+from harness_lab.outcome import CHANNELS, FRESH, INPUT, TOKENS, UNITS
+from harness_lab.policies.protocol import SpawnAsk
+
+if TYPE_CHECKING:
+    from harness_lab.clock import Time
+    from harness_lab.floors import FloorKey
+    from harness_lab.outcome import Shortfall
+    from harness_lab.policies.protocol import Ask, Ticket, Use
+    from harness_lab.usage import Amounts
+
+_TOKEN_CHANNELS = (INPUT, TOKENS, FRESH)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimeFloorsSpec:
+    """Parameters of the runtime floors.
+
+    Parameters
+    ----------
+    table : FloorTable
+        The floors; a path without a row is not enforced.
+    """
+
+    table: FloorTable = field(default_factory=FloorTable)
+    kind: str = "runtime_floors"
+
+    def build(self, now: Time) -> RuntimeFloors:
+        """Make a module; it keeps no state."""
+        return RuntimeFloors(self.table)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {"kind": self.kind, "table": self.table.to_dicts()}
+
+
+class RuntimeFloors:
+    """Preflight for every child that names its path."""
+
+    asks_spawn = True
+    asks_step = False
+    __slots__ = ("_table", "index")
+
+    def __init__(self, table: FloorTable) -> None:
+        self._table = table
+        self.index = 0
+
+    def short(self, ask: Ask, now: Time) -> tuple[Shortfall, ...]:
+        """Return the shortfall to the floor.
+
+        Raises
+        ------
+        UnitMismatch
+            If the path has a floor and the ask declares tokens only in another unit.
+        """
+        if type(ask) is not SpawnAsk or ask.parent is None or ask.floor_key is None:
+            return ()
+        key = ask.floor_key
+        asked = ask.budget[CHANNELS.index(UNITS[key.unit])]
+        if asked is None:
+            self._check_unit(ask.budget, key)
+            return ()
+        answer = preflight(self._table, key, asked)
+        return () if answer.admitted else (answer.as_shortfall(),)
+
+    def hold(self, ticket: Ticket, now: Time) -> None:
+        """Hold nothing: a floor reserves nothing."""
+
+    def settle(self, ticket: Ticket, use: Use, now: Time) -> None:
+        """Settle nothing."""
+
+    def _check_unit(self, budget: Amounts, key: FloorKey) -> None:
+        declared = [CHANNELS[i] for i in _TOKEN_CHANNELS if budget[i] is not None]
+        if declared and self._table.lookup(key) is not None:
+            raise UnitMismatch(
+                f"ask for {key}",
+                expected=f"tokens declared in the channel {UNITS[key.unit]!r}, the floor's unit",
+                got=declared,
+            )

@@ -1,0 +1,210 @@
+"""Policies as data: what experiments and exports hold, and the presets that build them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from harness_lab.clock import Time, ns
+from harness_lab.errors import InputError
+from harness_lab.floors import FloorTable
+from harness_lab.policies.compose import Composed
+from harness_lab.policies.reservation_pool import Inside, ReservationPoolSpec
+from harness_lab.policies.runtime_floors import RuntimeFloorsSpec
+from harness_lab.policies.shared_ledger import SharedLedgerSpec, UnknownUsage
+from harness_lab.policies.tree_limits import Concurrency, TreeLimitsSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from harness_lab.policies.protocol import ModuleSpec
+
+_START = Time(0)
+
+MODULES: dict[str, type[Any]] = {
+    "shared_ledger": SharedLedgerSpec,
+    "reservation_pool": ReservationPoolSpec,
+    "tree_limits": TreeLimitsSpec,
+    "runtime_floors": RuntimeFloorsSpec,
+}
+"""Module specifications by kind."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicySpec:
+    """A policy as data: frozen and serialisable; state lives only in what :meth:`start` makes.
+
+    Parameters
+    ----------
+    name : str
+        Name in tables and pictures.
+    modules : tuple of ModuleSpec
+        In the order in which shortfalls are reported. Empty: nothing is limited.
+    max_wait_s : float or None
+        How long an ask may wait for what only time can give, seconds; None: it is refused at once.
+
+    Raises
+    ------
+    InputError
+        If waiting could deadlock, or two modules are of one kind.
+    """
+
+    name: str
+    modules: tuple[ModuleSpec, ...] = ()
+    max_wait_s: float | None = None
+    scope: Literal["run"] = "run"
+
+    def __post_init__(self) -> None:
+        kinds = [module.kind for module in self.modules]
+        if len(set(kinds)) < len(kinds):
+            raise InputError("modules", expected="at most one of a kind", got=kinds)
+        if self.max_wait_s is None:
+            return
+        if ns(self.max_wait_s) < 0:
+            raise InputError("max_wait_s", expected="seconds >= 0 or None", got=self.max_wait_s)
+        for module in self.modules:
+            if isinstance(module, TreeLimitsSpec) and module.may_deadlock_when_queued:
+                raise InputError(
+                    "max_wait_s",
+                    expected="concurrency='parent' or max_depth=1 with a queue",
+                    got=f"concurrency='tree', max_depth={module.max_depth}",
+                    hint="A parent keeps its slot while it waits, so every slot may be held by one that waits",
+                )
+
+    def start(self, run: str = "", groups: Mapping[str, str] | None = None, now: Time = _START) -> Composed:
+        """Make a policy with fresh state for one run."""
+        wait = None if self.max_wait_s is None else ns(self.max_wait_s)
+        return Composed([module.build(now) for module in self.modules], max_wait_ns=wait)
+
+    def module(self, kind: str) -> Any:
+        """Return the module specification of a kind, None without one."""
+        return next((module for module in self.modules if module.kind == kind), None)
+
+    def with_module(self, kind: str, **changes: Any) -> PolicySpec:
+        """Return a copy in which parameters of one module are changed."""
+        found = self.module(kind)
+        if found is None:
+            raise InputError("module", expected=f"one of {[m.kind for m in self.modules]}", got=kind)
+        changed = replace(found, **changes)
+        return replace(self, modules=tuple(changed if m is found else m for m in self.modules))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON or TOML; :meth:`from_dict` reads them back."""
+        modules = [{k: v for k, v in module.to_dict().items() if v is not None} for module in self.modules]
+        wait = {} if self.max_wait_s is None else {"max_wait_s": self.max_wait_s}
+        return {"name": self.name, "modules": modules} | wait
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> PolicySpec:
+        """Read what :meth:`to_dict` wrote.
+
+        Raises
+        ------
+        InputError
+            If a module or one of its parameters does not exist, or a value is not allowed.
+        """
+        unknown = sorted(set(data) - {"name", "modules", "max_wait_s"})
+        if unknown or "name" not in data:
+            raise InputError("policy", expected="name, modules and maybe max_wait_s", got=unknown or sorted(data))
+        modules = tuple(_module(entry) for entry in data.get("modules", ()))
+        return cls(name=data["name"], modules=modules, max_wait_s=data.get("max_wait_s"))
+
+
+def _module(entry: Mapping[str, Any]) -> ModuleSpec:
+    kind = entry.get("kind")
+    if kind not in MODULES:
+        raise InputError("kind of module", expected=f"one of {', '.join(MODULES)}", got=kind)
+    values = {key: value for key, value in entry.items() if key != "kind"}
+    known = {f.name for f in fields(MODULES[kind])} - {"kind"}
+    unknown = sorted(set(values) - known)
+    if unknown:
+        raise InputError(f"parameters of {kind}", expected=f"some of {', '.join(sorted(known))}", got=unknown)
+    if "table" in values:
+        values["table"] = FloorTable.from_dicts(values["table"])
+    if kind == "shared_ledger" and "max_steps" not in values:
+        raise InputError("parameters of shared_ledger", expected="max_steps", got=sorted(values))
+    spec: ModuleSpec = MODULES[kind](**values)
+    return spec
+
+
+def unlimited(*, name: str = "unlimited") -> PolicySpec:
+    """Return a policy that limits nothing: what would have happened without one."""
+    return PolicySpec(name=name)
+
+
+def shared_ledger(
+    max_steps: int,
+    max_cost_usd: float | None = None,
+    max_seconds: float | None = None,
+    *,
+    unknown_usage: UnknownUsage = "release",
+    name: str = "shared ledger",
+) -> PolicySpec:
+    """Return one ledger for the tree, checked before each call and charged after it (:class:`SharedLedgerSpec`)."""
+    spec = SharedLedgerSpec(
+        max_steps=max_steps, max_cost_usd=max_cost_usd, max_seconds=max_seconds, unknown_usage=unknown_usage
+    )
+    return PolicySpec(name=name, modules=(spec,))
+
+
+def reservation_pool(
+    *,
+    calls: int | None = None,
+    input: int | None = None,
+    tokens: int | None = None,
+    fresh: int | None = None,
+    cost_usd: float | None = None,
+    inside: Inside = "stop",
+    unknown_usage: UnknownUsage = "release",
+    floors: FloorTable | None = None,
+    name: str = "reservation pool",
+) -> PolicySpec:
+    """Return a pool that holds each child's ask at spawn and refunds at close (:class:`ReservationPoolSpec`).
+
+    With `floors`, an ask is held against its path's floor too; both answers are in the refusal.
+    """
+    pool = ReservationPoolSpec(
+        calls=calls,
+        input=input,
+        tokens=tokens,
+        fresh=fresh,
+        cost_usd=cost_usd,
+        inside=inside,
+        unknown_usage=unknown_usage,
+    )
+    gate: tuple[ModuleSpec, ...] = () if floors is None else (RuntimeFloorsSpec(table=floors),)
+    return PolicySpec(name=name, modules=(*gate, pool))
+
+
+def tree_limits(
+    max_depth: int | None = None,
+    max_concurrent: int | None = None,
+    max_calls: int | None = None,
+    timeout_s: float | None = None,
+    *,
+    concurrency: Concurrency = "tree",
+    max_wait_s: float | None = None,
+    name: str = "tree limits",
+) -> PolicySpec:
+    """Return limits on depth, children at once, starts and time of children (:class:`TreeLimitsSpec`)."""
+    spec = TreeLimitsSpec(
+        max_depth=max_depth,
+        max_concurrent=max_concurrent,
+        max_calls=max_calls,
+        timeout_s=timeout_s,
+        concurrency=concurrency,
+    )
+    return PolicySpec(name=name, modules=(spec,), max_wait_s=max_wait_s)
+
+
+def runtime_floors(table: FloorTable, *, name: str = "runtime floors") -> PolicySpec:
+    """Return floors alone (:class:`RuntimeFloorsSpec`)."""
+    return PolicySpec(name=name, modules=(RuntimeFloorsSpec(table=table),))
+
+
+def compose(*policies: PolicySpec, name: str | None = None) -> PolicySpec:
+    """Return one policy of the modules of many, in order; waiting is bounded by the shortest bound named."""
+    waits = [policy.max_wait_s for policy in policies if policy.max_wait_s is not None]
+    modules = tuple(module for policy in policies for module in policy.modules)
+    label = name if name is not None else " + ".join(policy.name for policy in policies)
+    return PolicySpec(name=label, modules=modules, max_wait_s=min(waits, default=None))
