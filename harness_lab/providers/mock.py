@@ -1,0 +1,169 @@
+"""A stochastic mock provider: answers calls with drawn sizes, times, errors and gaps in what it reports.
+
+What the provider *bills* (the truth) is kept apart from what it *reports*; enforcement sees only the report.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from harness_lab import draws
+from harness_lab.agents.ports import Call, Reply, Runtime
+from harness_lab.clock import NS_PER_S
+from harness_lab.errors import InputError
+from harness_lab.outcome import Purpose
+from harness_lab.pricing import PriceTable
+from harness_lab.pricing import _rules as price_rules
+from harness_lab.pricing.table import PUSD_PER_NUSD
+from harness_lab.providers.tables import Table
+from harness_lab.usage import count
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from harness_lab.stats.distributions import Distribution
+    from harness_lab.usage import Amounts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelProfile:
+    """How one model answers.
+
+    Parameters
+    ----------
+    output_tokens : Distribution
+        Completion tokens of a call.
+    latency_s : Distribution
+        Seconds to the first token, for a call that completes; a failing call takes a tenth of it.
+    seconds_per_output_token : float
+        Added to the latency for each completion token.
+    error_rate : float
+        Chance that an attempt fails and is not billed, 0 to 1.
+    unreported_rate : float
+        Chance that a call's usage is never reported, though it is billed.
+    cache_share : float
+        Share of the prompt tokens re-sent from the call before that are read from a cache.
+    max_output_tokens : int
+        The output ceiling: longer answers are cut there. Part of the worst case of a call.
+    """
+
+    output_tokens: Distribution
+    latency_s: Distribution
+    seconds_per_output_token: float = 0.0
+    error_rate: float = 0.0
+    unreported_rate: float = 0.0
+    cache_share: float = 0.0
+    max_output_tokens: int = 32_000
+
+    def __post_init__(self) -> None:
+        for name in ("error_rate", "unreported_rate", "cache_share"):
+            value = getattr(self, name)
+            if not 0 <= value <= 1:
+                raise InputError(name, expected="a share from 0 to 1", got=value)
+        if not 0 <= self.seconds_per_output_token <= 60:
+            raise InputError("seconds_per_output_token", expected="0 to 60", got=self.seconds_per_output_token)
+        count("max_output_tokens", self.max_output_tokens, maximum=10_000_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MockProvider:
+    """A provider of several models.
+
+    Parameters
+    ----------
+    models : mapping of str to ModelProfile
+        How each model answers.
+    prices : PriceTable
+        What each model costs. A model without a price has unknown cost, never zero.
+    """
+
+    models: Mapping[str, ModelProfile] = field(default_factory=dict)
+    prices: PriceTable = field(default_factory=PriceTable)
+
+    def compile(self) -> MockModel:
+        """Make the draw tables; the result answers calls."""
+        return MockModel(self)
+
+
+class _Answers:
+    """One model's tables and thresholds as ints."""
+
+    __slots__ = ("cache_ppm", "error", "latency", "max_output", "ns_per_token", "output", "tiers", "unreported")
+
+    def __init__(self, profile: ModelProfile, prices: PriceTable, model: str) -> None:
+        self.output = Table(profile.output_tokens).draw
+        self.latency = Table(profile.latency_s, NS_PER_S).draw
+        self.ns_per_token = round(profile.seconds_per_output_token * NS_PER_S)
+        self.error = draws.chance(profile.error_rate)
+        self.unreported = draws.chance(profile.unreported_rate)
+        self.cache_ppm = round(profile.cache_share * 1_000_000)
+        self.max_output = profile.max_output_tokens
+        tiers = prices.models.get(model, ())
+        self.tiers = tuple((tier.above_input_tokens, tier.rates()) for tier in tiers)
+
+    def cost(self, fresh: int, read: int, output: int) -> int | None:
+        """Return the cost of a call, nano-dollars; None without a price."""
+        if not self.tiers:
+            return None
+        rates = self.tiers[0][1]
+        for above, tier in self.tiers[1:]:
+            if fresh + read > above:
+                rates = tier
+        pusd = price_rules.picodollars(fresh, read, 0, 0, output, *rates)
+        return price_rules.half_even(pusd, PUSD_PER_NUSD)
+
+
+class MockModel:
+    """Answers calls from tables; see :class:`MockProvider`."""
+
+    __slots__ = ("_models", "_prices")
+
+    def __init__(self, provider: MockProvider) -> None:
+        self._prices = provider.prices
+        self._models = {name: _Answers(profile, provider.prices, name) for name, profile in provider.models.items()}
+
+    def bound(self, call: Call) -> Amounts:
+        """Return the worst case: the whole prompt at the dearest rate and the answer at its ceiling."""
+        answers = self._models[call.model]
+        prompt, most = call.input_total, answers.max_output
+        worst = self._worst(answers, prompt, most)
+        return (1, prompt, prompt + most, prompt + most, worst)
+
+    def abandoned(self, call: Call, elapsed_ns: int) -> int | None:
+        """Return what is billed for a dropped call: its prompt, and the part of the answer that had come."""
+        answers = self._models[call.model]
+        output, latency = self._size(answers, call)
+        whole = latency + output * answers.ns_per_token
+        read = call.resent * answers.cache_ppm // 1_000_000
+        return answers.cost(call.input_total - read, read, output * min(elapsed_ns, whole) // max(whole, 1))
+
+    async def complete(self, runtime: Runtime, call: Call) -> Reply:
+        """Answer a call after its latency."""
+        answers = self._models[call.model]
+        output, latency = self._size(answers, call)
+        key, index, attempt = call.key, call.call, call.attempt
+        if answers.error and draws.word(key, index, attempt, Purpose.ERROR) >> 32 < answers.error:
+            await runtime.sleep(latency // 10)
+            return Reply("failed", 0, 0, 0, 0, 0, 0)
+        await runtime.sleep(latency + output * answers.ns_per_token)
+        read = call.resent * answers.cache_ppm // 1_000_000
+        fresh = call.input_total - read
+        cost = answers.cost(fresh, read, output)
+        lost = answers.unreported and draws.word(key, index, attempt, Purpose.USAGE_REPORTED) >> 32 < answers.unreported
+        return Reply("completed", fresh, read, 0, output, None if lost else cost, cost, not lost)
+
+    @staticmethod
+    def _size(answers: _Answers, call: Call) -> tuple[int, int]:
+        key, index, attempt = call.key, call.call, call.attempt
+        output = answers.output(draws.word(key, index, attempt, Purpose.OUTPUT))
+        latency = answers.latency(draws.word(key, index, attempt, Purpose.LATENCY))
+        return min(output, answers.max_output), latency
+
+    @staticmethod
+    def _worst(answers: _Answers, prompt: int, most: int) -> int | None:
+        worst = -1
+        for above, (p_fresh, p_read, p_write, p_write_1h, p_output) in answers.tiers:
+            if above == 0 or above < prompt:
+                worst = max(worst, max(p_fresh, p_read, p_write, p_write_1h) * prompt + p_output * most)
+        return None if worst < 0 else price_rules.up(worst, PUSD_PER_NUSD)

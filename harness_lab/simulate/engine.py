@@ -1,0 +1,87 @@
+"""Engines: run one tree, or a block of them, and give back records."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+from harness_lab import draws
+from harness_lab.agents import AsyncioRuntime, Harness
+from harness_lab.policies.log import Decision, Logged
+from harness_lab.simulate.rows import Rows
+from harness_lab.simulate.runtime import SimRuntime
+from harness_lab.simulate.virtual_loop import VirtualLoop
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness_lab.agents.ports import Model
+    from harness_lab.policies import Policy, PolicySpec
+    from harness_lab.simulate.workload import Agent
+    from harness_lab.usage import Amounts
+
+Engine = Literal["kernel", "asyncio"]
+ENGINES: tuple[Engine, ...] = ("kernel", "asyncio")
+"""``kernel``: the virtual-time kernel. ``asyncio``: the same loop on a virtual asyncio loop; slower, for checking."""
+
+
+class World:
+    """What all runs share: the compiled agents and provider, and how to run them.
+
+    Parameters
+    ----------
+    agent : Agent
+        The root's profile, compiled.
+    budget : Amounts
+        The root's ask.
+    model : Model
+        Answers calls.
+    seed : int
+        Names the luck of all runs.
+    """
+
+    __slots__ = ("agent", "budget", "model", "seed")
+
+    def __init__(self, agent: Agent, budget: Amounts, model: Model, seed: int) -> None:
+        self.agent = agent
+        self.budget = budget
+        self.model = model
+        self.seed = seed
+
+    def block(
+        self, spec: PolicySpec, runs: Sequence[int], *, engine: Engine, keep_calls: bool, keep_decisions: bool
+    ) -> tuple[Rows, list[tuple[int, Decision]]]:
+        """Simulate some runs under one policy.
+
+        Returns
+        -------
+        rows : Rows
+            Records of nodes and, if asked, of calls.
+        decisions : list of (run, Decision)
+            Every answer of the policy, if asked.
+        """
+        rows = Rows()
+        decisions: list[tuple[int, Decision]] = []
+        one = self._on_kernel if engine == "kernel" else self._on_asyncio
+        for run in runs:
+            rows.run = run
+            policy: Policy = spec.start(str(run))
+            if keep_decisions:
+                policy = Logged(policy)
+            one(run, policy, rows, keep_calls)
+            if isinstance(policy, Logged):
+                decisions += [(run, decision) for decision in policy.decisions]
+        return rows, decisions
+
+    def _on_kernel(self, run: int, policy: Policy, rows: Rows, keep_calls: bool) -> None:
+        runtime = SimRuntime()
+        harness = Harness(runtime, policy, self.model, rows, keep_calls=keep_calls)
+        brain = partial(self.agent.brain, draws.run_key(self.seed, run))
+        runtime.kernel.spawn(harness.run(self.agent.name, self.budget, brain), f"run {run}")
+        runtime.kernel.run()
+
+    def _on_asyncio(self, run: int, policy: Policy, rows: Rows, keep_calls: bool) -> None:
+        loop = VirtualLoop()
+        harness = Harness(AsyncioRuntime(loop), policy, self.model, rows, keep_calls=keep_calls)
+        brain = partial(self.agent.brain, draws.run_key(self.seed, run))
+        loop.run_until_complete(harness.run(self.agent.name, self.budget, brain))

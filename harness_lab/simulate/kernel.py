@@ -1,0 +1,207 @@
+"""A virtual-time kernel: coroutines, integer nanoseconds, and a total order of events.
+
+Events are ordered by (time, rank, sequence). At one instant deadlines come first (work that ends at its deadline is
+late), then completions, then hand-overs of what somebody waited for, then starts. Work that became ready runs before
+time moves on, and a cancellation before everything else. Nothing is ordered by hash or address: same input, same order.
+
+A coroutine yields an ``int`` to sleep that many nanoseconds, or :data:`PARK` to wait until somebody wakes it.
+"""
+
+from __future__ import annotations
+
+from asyncio import CancelledError
+from collections import deque
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any
+
+from harness_lab.agents.ports import COMPLETION
+from harness_lab.errors import Deadlock, Livelock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+PARK = object()
+"""Yielded by a coroutine that waits to be woken."""
+
+MAX_EVENTS_AT_ONE_INSTANT = 1_000_000
+
+
+class Process:
+    """A running coroutine.
+
+    Attributes
+    ----------
+    epoch : int
+        Grows with every step; a wake-up of an earlier epoch is stale.
+    cancelling : int
+        Cancellations that were delivered and not taken back.
+    result : object
+        What it returned; None while it runs and after it was cancelled.
+    """
+
+    __slots__ = ("cancelling", "coroutine", "done", "epoch", "error", "name", "on_done", "result", "send")
+
+    def __init__(
+        self, coroutine: Coroutine[Any, Any, Any], name: str, on_done: Callable[[Process], None] | None
+    ) -> None:
+        self.coroutine = coroutine
+        self.send = coroutine.send
+        self.name = name
+        self.on_done = on_done
+        self.epoch = 0
+        self.cancelling = 0
+        self.error: BaseException | None = None
+        self.done = False
+        self.result: Any = None
+
+
+class Timer:
+    """A callback that may be cancelled before it is due."""
+
+    __slots__ = ("callback",)
+
+    def __init__(self, callback: Callable[[], None] | None) -> None:
+        self.callback = callback
+
+    def cancel(self) -> None:
+        """Make it do nothing."""
+        self.callback = None
+
+
+class Kernel:
+    """A world in virtual time.
+
+    Attributes
+    ----------
+    now : int
+        The current instant, nanoseconds.
+    current : Process
+        The process that runs.
+    events : int
+        Events processed so far.
+    """
+
+    __slots__ = ("_alive", "_handover", "_heap", "_ready", "_seq", "_starts", "_urgent", "current", "events", "now")
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.events = 0
+        self.current: Process
+        self._seq = 0
+        self._heap: list[tuple[int, int, int, Any, int]] = []
+        self._urgent: deque[tuple[Process, int, Any]] = deque()
+        self._ready: deque[tuple[Process, int, Any]] = deque()
+        self._handover: deque[tuple[Process, int, Any]] = deque()
+        self._starts: deque[tuple[Process, int, Any]] = deque()
+        self._alive: dict[Process, None] = {}
+
+    def spawn(
+        self, coroutine: Coroutine[Any, Any, Any], name: str = "", on_done: Callable[[Process], None] | None = None
+    ) -> Process:
+        """Start a coroutine at this instant, after what is already due."""
+        process = Process(coroutine, name, on_done)
+        self._alive[process] = None
+        self._starts.append((process, 0, None))
+        return process
+
+    def wake(self, process: Process, value: Any = None) -> None:
+        """Let a parked process go on at this instant."""
+        self._ready.append((process, process.epoch, value))
+
+    def hand_over(self, process: Process, value: Any) -> None:
+        """Let a parked process go on at this instant, after completions: it gets what another gave back."""
+        self._handover.append((process, process.epoch, value))
+
+    def cancel(self, process: Process) -> None:
+        """Raise CancelledError where the process waits, before anything else happens."""
+        if process.done:
+            return
+        process.epoch += 1
+        process.cancelling += 1
+        process.error = CancelledError()
+        self._urgent.append((process, process.epoch, None))
+
+    def at(self, when: int, rank: int, callback: Callable[[], None]) -> Timer:
+        """Call `callback` at an instant, at its rank there."""
+        timer = Timer(callback)
+        self._seq += 1
+        heappush(self._heap, (when, rank, self._seq, timer, -1))
+        return timer
+
+    def run(self) -> None:  # noqa: C901 - one loop, kept flat for speed
+        """Process events until nothing is left to happen.
+
+        Raises
+        ------
+        Deadlock
+            If somebody still waits then.
+        Livelock
+            If a million events pass at one instant.
+        Exception
+            Whatever a coroutine raises.
+        """
+        heap, urgent, ready = self._heap, self._urgent, self._ready
+        handover, starts = self._handover, self._starts
+        instant, since = -1, 0
+        while True:
+            if urgent:
+                process, epoch, value = urgent.popleft()
+            elif ready:
+                process, epoch, value = ready.popleft()
+            elif heap and (heap[0][0] == self.now or not (handover or starts)):
+                when, _, _, process, epoch = heappop(heap)
+                value = None
+                if epoch < 0:
+                    self._fire(process, when)
+                    continue
+                if process.epoch != epoch:
+                    continue
+                self.now = when
+            elif handover:
+                process, epoch, value = handover.popleft()
+            elif starts:
+                process, epoch, value = starts.popleft()
+            else:
+                break
+            if process.epoch != epoch or process.done:
+                continue
+            since = since + 1 if self.now == instant else 0
+            instant = self.now
+            if since > MAX_EVENTS_AT_ONE_INSTANT:
+                raise Livelock(since, self.now, process.name)
+            self._step(process, value)
+        if self._alive:
+            raise Deadlock(tuple(process.name for process in self._alive))
+
+    def _fire(self, timer: Timer, when: int) -> None:
+        if timer.callback is not None:
+            self.now = when
+            self.events += 1
+            timer.callback()
+
+    def _step(self, process: Process, value: Any) -> None:
+        """Let a process go on until it waits again."""
+        self.events += 1
+        process.epoch += 1
+        self.current = process
+        try:
+            if process.error is None:
+                wanted = process.send(value)
+            else:
+                error, process.error = process.error, None
+                wanted = process.coroutine.throw(error)
+        except StopIteration as finished:
+            self._finish(process, finished.value)
+        except CancelledError:
+            self._finish(process, None)
+        else:
+            if wanted is not PARK:
+                self._seq += 1
+                heappush(self._heap, (self.now + wanted, COMPLETION, self._seq, process, process.epoch))
+
+    def _finish(self, process: Process, result: Any) -> None:
+        process.done = True
+        process.result = result
+        del self._alive[process]
+        if process.on_done is not None:
+            process.on_done(process)

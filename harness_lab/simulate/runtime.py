@@ -1,0 +1,134 @@
+"""The runtime of the simulator: the agent loop's port on the virtual-time kernel."""
+
+from __future__ import annotations
+
+import types
+from asyncio import CancelledError
+from typing import TYPE_CHECKING, Any
+
+from harness_lab.agents.ports import DEADLINE, withdraw
+from harness_lab.clock import Time
+from harness_lab.policies.protocol import Granted, Refused, Wait
+from harness_lab.simulate.kernel import PARK, Kernel, Process
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Generator, Sequence
+
+    from harness_lab.outcome import Refusal
+    from harness_lab.policies.protocol import End, Grant, Policy, Ticket
+
+
+@types.coroutine
+def _sleep(ns: int) -> Generator[int, None, None]:
+    yield ns
+
+
+@types.coroutine
+def _park() -> Generator[object, Any, Any]:
+    return (yield PARK)
+
+
+class SimRuntime:
+    """Runs a harness in virtual time.
+
+    Parameters
+    ----------
+    kernel : Kernel, optional
+        The world; a new one if None.
+    """
+
+    __slots__ = ("_waiting", "kernel")
+
+    def __init__(self, kernel: Kernel | None = None) -> None:
+        self.kernel = kernel if kernel is not None else Kernel()
+        self._waiting: dict[Ticket, Process] = {}
+
+    sleep = staticmethod(_sleep)
+
+    def now(self) -> Time:
+        """Return the current instant, nanoseconds."""
+        return Time(self.kernel.now)
+
+    async def ask(self, policy: Policy, question: Callable[[Any, Time], Any], ask: Any) -> Grant | Refusal:
+        """Ask a policy, and wait in its queue if it says so."""
+        answer: Grant | Refusal | Wait = question(ask, Time(self.kernel.now))
+        self.drain(policy)
+        if type(answer) is not Wait:
+            return answer  # type: ignore[return-value]
+        ticket = answer.ticket
+        self._waiting[ticket] = self.kernel.current
+        timer = None if answer.until is None else self.kernel.at(answer.until, DEADLINE, lambda: self._tick(policy))
+        try:
+            found: Grant | Refusal = await _park()
+        except CancelledError:
+            self._waiting.pop(ticket, None)
+            withdraw(policy, ticket, self.now())
+            self.drain(policy)
+            raise
+        finally:
+            if timer is not None:
+                timer.cancel()
+        return found
+
+    def drain(self, policy: Policy) -> None:
+        """Hand out the policy's answers to those who wait."""
+        for news in policy.outbox():
+            if isinstance(news, (Granted, Refused)):
+                process = self._waiting.pop(news.ticket, None)
+                if process is not None:
+                    self.kernel.hand_over(process, news.grant if isinstance(news, Granted) else news.refusal)
+
+    async def gather(self, jobs: Sequence[Coroutine[Any, Any, End]]) -> list[End]:
+        """Run jobs side by side, started in order; cancelling it cancels them in that order and waits for all."""
+        kernel = self.kernel
+        me = kernel.current
+        left = len(jobs)
+
+        def done(_process: Process) -> None:
+            nonlocal left
+            left -= 1
+            if left == 0:
+                kernel.wake(me)
+
+        processes = [kernel.spawn(job, f"{me.name}.{i}", done) for i, job in enumerate(jobs)]
+        try:
+            if left:
+                await _park()
+        except CancelledError:
+            for process in processes:
+                kernel.cancel(process)
+            while left:  # a second cancellation must not leave children behind
+                try:
+                    await _park()
+                except CancelledError:
+                    continue
+            raise
+        return [process.result for process in processes]
+
+    async def until(self, deadline: Time, job: Coroutine[Any, Any, End]) -> End | None:
+        """Run a job that must end before `deadline`; None when it was stopped there."""
+        kernel = self.kernel
+        me = kernel.current
+        fired = False
+
+        def expire() -> None:
+            nonlocal fired
+            fired = True
+            kernel.cancel(me)
+
+        timer = kernel.at(deadline, DEADLINE, expire)
+        try:
+            return await job
+        except CancelledError:
+            if not fired:
+                raise
+            me.cancelling -= 1
+            if me.cancelling:
+                raise
+            return None
+        finally:
+            timer.cancel()
+
+    def _tick(self, policy: Policy) -> None:
+        policy.tick(self.now())
+        self.drain(policy)
