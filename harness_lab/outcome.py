@@ -168,3 +168,4 @@ class Purpose:
     CACHE: Final = 10
     SUCCESS: Final = 11
     DONOR: Final = 12
+    COUNT: Final = 13

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness_lab.agents.ports import Call, Child, Children, Rest
 from harness_lab.agents.record import NodeRecord
+from harness_lab.errors import InputError
 from harness_lab.outcome import CHANNELS, Cause, Code, Outcome, Refusal
 from harness_lab.policies.protocol import End, SpawnAsk, StepAsk, Use
 
@@ -25,6 +26,7 @@ _UNKNOWN = (1,) + (None,) * (len(CHANNELS) - 1)
 _NOTHING = (0,) * len(CHANNELS)
 _CANCELLED = End(Outcome.CANCELLED, Code.PARENT_ENDED, Cause.LIMIT)
 _LATE = End(Outcome.TIMED_OUT, Code.DEADLINE, Cause.LIMIT)
+_BROKE = End(Outcome.FAILED, None, Cause.INFRASTRUCTURE)
 _OUTCOMES = {
     Code.TIME_EXHAUSTED: Outcome.TIMED_OUT,
     Code.DEADLINE: Outcome.TIMED_OUT,
@@ -69,6 +71,7 @@ class Harness:
         try:
             answer = await runtime.ask(policy, policy.spawn, ask)
         except CancelledError:
+            record.wait_ns = runtime.now() - record.started
             self._close(record, End(Outcome.DENIED, Code.PARENT_ENDED, Cause.LIMIT))
             raise
         record.wait_ns = runtime.now() - record.started
@@ -80,6 +83,9 @@ class Harness:
         end = _CANCELLED
         try:
             end = await self._until_deadline(node, record, brain())
+        except Exception:
+            end = _BROKE
+            raise
         finally:
             self._close(record, end)
             policy.close(node, Use(tuple(record.subtree)), end, runtime.now())
@@ -90,6 +96,8 @@ class Harness:
         inherited = None if node.parent is None else node.parent.deadline
         if node.deadline is None or node.deadline == inherited:
             return await self._think(node, record, brain)
+        if node.deadline <= self.runtime.now():  # a call that starts now could only end too late
+            return _LATE
         end = await self.runtime.until(node.deadline, self._think(node, record, brain))
         return end if end is not None else _LATE
 
@@ -108,6 +116,8 @@ class Harness:
                     told = None
                 elif type(move) is Children:
                     told = await self.runtime.gather([self._child(node, record, child) for child in move.children])
+                else:
+                    raise InputError("move of a brain", expected="Call, Children or Rest", got=move)
         except StopIteration as finished:
             end: End = finished.value
             return end
@@ -123,21 +133,23 @@ class Harness:
     async def _call(self, node: Ticket, record: NodeRecord, call: Call) -> Reply | Refusal:
         """Ask for one call, make it, and settle it exactly once."""
         runtime, policy, model = self.runtime, self.policy, self.model
+        ask = StepAsk(node, call.call, call.attempt, model.bound(call))
         asked = runtime.now()
-        answer = await runtime.ask(policy, policy.admit, StepAsk(node, call.call, call.attempt, model.bound(call)))
+        try:
+            answer = await runtime.ask(policy, policy.admit, ask)
+        finally:
+            record.wait_ns += runtime.now() - asked
         if type(answer) is Refusal:
             return answer
         step = answer.ticket  # type: ignore[union-attr]
         started = runtime.now()
-        record.wait_ns += started - asked
         record.model = call.model
         record.attempts += 1
         try:
             reply = await model.complete(runtime, call)
-        except CancelledError:
-            record.usage_known = False
-            record.billed_nusd += model.abandoned(call, runtime.now() - started) or 0
-            self._settle(step, Use(_UNKNOWN, "abandoned"))
+        except BaseException as stopped:  # a ticket closes on cancel and on error too, and what it used is unknown
+            record.drop(model.abandoned(call, runtime.now() - started))
+            self._settle(step, Use(_UNKNOWN, "abandoned" if isinstance(stopped, CancelledError) else "failed"))
             self._keep(record, call, None, started)
             raise
         spent = amounts_of(reply)
@@ -161,11 +173,11 @@ class Harness:
 
 
 def amounts_of(reply: Reply) -> Amounts:
-    """Return what a reply reports by channel; a failed call counts as none."""
+    """Return what a reply reports by channel; a failed call that used nothing counts as none."""
     if not reply.reported:
         return _UNKNOWN
-    if reply.status == "failed" and reply.output == 0 and reply.input_fresh == 0:
-        return _NOTHING
     prompt = reply.input_fresh + reply.cache_read + reply.cache_write
+    if reply.status == "failed" and not (prompt or reply.output or reply.cost_nusd):
+        return _NOTHING
     fresh = reply.input_fresh + reply.cache_write + reply.output
     return (1, prompt, prompt + reply.output, fresh, reply.cost_nusd)

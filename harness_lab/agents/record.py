@@ -22,8 +22,9 @@ class NodeRecord:
         Tokens of its own calls, as far as known.
     cost_nusd, billed_nusd : int
         Reported and true cost of its own calls, nano-dollars, as far as known.
-    usage_known : bool
-        False once a call's usage was not reported.
+    usage_known, cost_known, billed_known : bool
+        False once a call's usage was not reported, once its cost was not (or has no price), once nobody can know its
+        bill: the sums are lower bounds then.
     subtree : list of int
         Reported use by channel of the node and all that was below it.
     """
@@ -31,11 +32,13 @@ class NodeRecord:
     __slots__ = (
         "agent",
         "attempts",
+        "billed_known",
         "billed_nusd",
         "budget",
         "cache_read",
         "cache_write",
         "calls",
+        "cost_known",
         "cost_nusd",
         "depth",
         "end",
@@ -65,7 +68,7 @@ class NodeRecord:
         self.calls = self.attempts = self.starts = 0
         self.input_fresh = self.cache_read = self.cache_write = self.output = 0
         self.cost_nusd = self.billed_nusd = 0
-        self.usage_known = True
+        self.usage_known = self.cost_known = self.billed_known = True
         self.wait_ns = 0
         self.subtree = [0, 0, 0, 0, 0]
 
@@ -73,10 +76,12 @@ class NodeRecord:
         """Count one call that came back."""
         if reply.status == "completed":
             self.calls += 1
-        self.billed_nusd += reply.billed_nusd or 0
-        if not reply.reported or reply.cost_nusd is None:
-            self.usage_known = False
-        if reply.reported:
+        self._bill(reply.billed_nusd)
+        if reply.cost_nusd is None:
+            self.cost_known = False
+        if not reply.reported:
+            self.usage_known = self.cost_known = False
+        else:
             self.input_fresh += reply.input_fresh
             self.cache_read += reply.cache_read
             self.cache_write += reply.cache_write
@@ -86,6 +91,17 @@ class NodeRecord:
         for i, amount in enumerate(spent):
             if amount is not None:
                 subtree[i] += amount
+
+    def drop(self, billed_nusd: int | None) -> None:
+        """Count one call that never came back."""
+        self._bill(billed_nusd)
+        self.usage_known = self.cost_known = False
+
+    def _bill(self, billed_nusd: int | None) -> None:
+        if billed_nusd is None:
+            self.billed_known = False
+        else:
+            self.billed_nusd += billed_nusd
 
     def close(self, end: End, now: Time) -> None:
         """Write down how the node ended, and count it in its parent's subtree."""

@@ -76,26 +76,29 @@ class Composed:
 
     def would(self, ask: Ask, now: Time) -> Refusal | None:
         """Return the refusal that an ask would get, None if it would be granted or queued; nothing changes."""
-        short = self._short(ask, self._spawns if isinstance(ask, SpawnAsk) else self._steps, now)
-        return Refusal(short) if short else None
+        short = self._short(ask, self._asked(ask), now)
+        return None if not short or self._may_wait(ask, short) else Refusal(short)
 
     def settle(self, step: Ticket, use: Use, now: Time) -> None:
         """Take note that a step ended."""
-        self._end(step, use, self._steps, now)
+        self._end(step, use, now)
 
     def close(self, node: Ticket, use: Use, end: End, now: Time) -> None:
         """Take note that a node's work has really ended."""
-        self._end(node, use, self._spawns, now)
+        self._end(node, use, now)
 
     def cancel(self, node: Ticket, reason: str, now: Time) -> None:
         """Take note that a subtree was stopped; what it has open is settled by whoever runs it."""
 
     def tick(self, now: Time) -> Time | None:
         """Refuse those who waited too long; return when to be told again, None if nobody waits."""
-        for ticket in [t for t in self._queue if _until(t) <= now]:
+        late = [ticket for ticket in self._queue if _until(ticket) <= now]
+        for ticket in late:
             self._queue.remove(ticket)
             ticket.state = SETTLED
             self._news.append(Refused(ticket, Refusal((_waited(ticket, now),))))
+        if late:  # whoever stood behind them in line may fit
+            self._wake(now)
         return min((_until(t) for t in self._queue), default=None)
 
     def outbox(self) -> Iterator[News]:
@@ -108,41 +111,43 @@ class Composed:
         for module in modules:
             if module.short(ask, now):
                 return self._not_now(ticket, modules, now)
-        if self._queue and (until := self._until(ask, now)) is not None and self._is_behind(ticket):
-            return self._wait(ticket, until)
+        if self._queue and self._waits(ask) and self._is_behind(ticket):
+            return self._wait(ticket, now)
         for module in modules:
             module.hold(ticket, now)
         return Grant(ticket)
 
     def _not_now(self, ticket: Ticket, modules: Sequence[Module], now: Time) -> Wait | Refusal:
         short = self._short(ticket.ask, modules, now)
-        until = self._until(ticket.ask, now)
-        if until is not None and all(s.helps == "wait" for s in short):
-            return self._wait(ticket, until)
-        return Refusal(short)
+        return self._wait(ticket, now) if self._may_wait(ticket.ask, short) else Refusal(short)
 
-    def _until(self, ask: Ask, now: Time) -> Time | None:
-        if ask.wait_until is not None or self._max_wait is None:
-            return ask.wait_until
-        return Time(now + self._max_wait)
+    def _asked(self, ask: Ask) -> Sequence[Module]:
+        return self._spawns if type(ask) is SpawnAsk else self._steps
 
-    def _wait(self, ticket: Ticket, until: Time) -> Wait:
+    def _waits(self, ask: Ask) -> bool:
+        return ask.wait_until is not None or self._max_wait is not None
+
+    def _may_wait(self, ask: Ask, short: Sequence[Shortfall]) -> bool:
+        return self._waits(ask) and all(s.helps == "wait" for s in short)
+
+    def _wait(self, ticket: Ticket, now: Time) -> Wait:
         ticket.state = WAITING
-        ticket.ask.wait_until = until
+        named = ticket.ask.wait_until
+        ticket.until = named if named is not None else Time(now + (self._max_wait or 0))
         self._queue.append(ticket)
-        return Wait(ticket, until)
+        return Wait(ticket, ticket.until)
 
     @staticmethod
     def _short(ask: Ask, modules: Sequence[Module], now: Time) -> tuple[Shortfall, ...]:
         return tuple(short for module in modules for short in module.short(ask, now))
 
-    def _end(self, ticket: Ticket, use: Use, modules: Sequence[Module], now: Time) -> None:
+    def _end(self, ticket: Ticket, use: Use, now: Time) -> None:
         if ticket.state != OPEN:
             self._withdraw(ticket, now)
             return
         ticket.state = SETTLED
         ticket.first = use
-        for module in modules:
+        for module in self._asked(ticket.ask):
             module.settle(ticket, use, now)
         if self._queue:
             self._wake(now)
@@ -176,7 +181,7 @@ class Composed:
 
     def _answered(self, ticket: Ticket, now: Time) -> bool:
         """Grant or refuse a waiting ask, if that can be said now."""
-        modules = self._spawns if isinstance(ticket.ask, SpawnAsk) else self._steps
+        modules = self._asked(ticket.ask)
         short = self._short(ticket.ask, modules, now)
         if short and all(s.helps == "wait" for s in short):
             return False
@@ -193,7 +198,7 @@ class Composed:
 
 def _until(ticket: Ticket) -> Time:
     """Return the bound that :meth:`Composed._wait` put on a queued ask."""
-    return Time(ticket.ask.wait_until or 0)
+    return Time(ticket.until or 0)
 
 
 def _waited(ticket: Ticket, now: Time) -> Shortfall:

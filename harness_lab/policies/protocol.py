@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, final
 
+from harness_lab.budget.pool import checked_amounts
 from harness_lab.outcome import Cause, Outcome
 
 if TYPE_CHECKING:
@@ -51,6 +52,11 @@ class SpawnAsk:
         None: answer now.
     resume : Ticket or None
         A node that paused, or ended and goes on.
+
+    Raises
+    ------
+    InputError
+        If an amount of the ask is negative, not finite or not a whole number.
     """
 
     __slots__ = ("awaited", "budget", "floor_key", "parent", "path", "resume", "wait_until")
@@ -68,7 +74,7 @@ class SpawnAsk:
     ) -> None:
         self.parent = parent
         self.path = path
-        self.budget = budget
+        self.budget = checked_amounts("ask", budget)
         self.floor_key = floor_key
         self.awaited = awaited
         self.wait_until = wait_until
@@ -93,6 +99,11 @@ class StepAsk:
         Steps asked for as a whole; a batch is admitted whole or refused.
     wait_until : Time or None
         None: answer now.
+
+    Raises
+    ------
+    InputError
+        If an amount of the bound is negative, not finite or not a whole number.
     """
 
     __slots__ = ("attempt", "bound", "call", "count", "kind", "node", "wait_until")
@@ -110,7 +121,7 @@ class StepAsk:
         self.node = node
         self.call = call
         self.attempt = attempt
-        self.bound = bound
+        self.bound = checked_amounts("bound", bound)
         self.kind = kind
         self.count = count
         self.wait_until = wait_until
@@ -130,12 +141,17 @@ class Use:
         ``unsent`` charges nothing.
     turn : {"interactive", "programmatic"}
         Kind of turn.
+
+    Raises
+    ------
+    InputError
+        If an amount is negative, not finite or not a whole number: it would give money back, or poison the sum.
     """
 
     __slots__ = ("spent", "status", "turn")
 
     def __init__(self, spent: Amounts, status: Status = "completed", turn: Turn = "interactive") -> None:
-        self.spent = spent
+        self.spent = checked_amounts("use", spent)
         self.status = status
         self.turn = turn
 
@@ -182,13 +198,15 @@ class Ticket:
         Waiting, open or settled.
     deadline : Time or None
         When the work must have ended; modules may only tighten it in ``hold``.
+    until : Time or None
+        While it waits: how long.
     memory : list
         One cell per module of the composition; what the module keeps about a node.
     first : Use or None
         The use with which it was settled.
     """
 
-    __slots__ = ("ask", "deadline", "depth", "first", "memory", "parent", "state")
+    __slots__ = ("ask", "deadline", "depth", "first", "memory", "parent", "state", "until")
 
     def __init__(self, ask: Ask, parent: Ticket | None, depth: int, memory: list[Any]) -> None:
         self.ask = ask
@@ -196,6 +214,7 @@ class Ticket:
         self.depth = depth
         self.state = OPEN
         self.deadline: Time | None = None if parent is None else parent.deadline
+        self.until: Time | None = None
         self.memory = memory
         self.first: Use | None = None
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from harness_lab.budget import Allocation, ReservationPool
 from harness_lab.errors import InputError
-from harness_lab.outcome import Code
+from harness_lab.outcome import CHANNELS, Code
 from harness_lab.policies.protocol import SpawnAsk, StepAsk
 from harness_lab.policies.shared_ledger import UNKNOWN_USAGE, UnknownUsage
 from harness_lab.usage import Amounts, amounts
@@ -48,7 +48,8 @@ class ReservationPoolSpec:
     kind: str = "reservation_pool"
 
     def __post_init__(self) -> None:
-        self.limits()
+        for name, limit in zip(CHANNELS[:-1], self.limits(), strict=False):
+            object.__setattr__(self, name, limit)
         if self.inside not in ("stop", "record"):
             raise InputError("inside", expected="stop or record", got=self.inside)
         if self.unknown_usage not in UNKNOWN_USAGE:
@@ -109,4 +110,4 @@ class PoolModule:
             spent = use.spent
             if self._charge_hold and None in spent:
                 spent = tuple(b if s is None else s for s, b in zip(spent, ask.bound, strict=True))
-            self.pool.charge(allocation, spent)
+            self.pool.commit(allocation, spent)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness_lab.errors import UnitMismatch
 from harness_lab.floors import FloorTable, preflight
-from harness_lab.outcome import CHANNELS, FRESH, INPUT, TOKENS, UNITS
+from harness_lab.outcome import CHANNELS, UNITS
 from harness_lab.policies.protocol import SpawnAsk
 
 if TYPE_CHECKING:
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from harness_lab.outcome import Shortfall
     from harness_lab.policies.protocol import Ask, Ticket, Use
     from harness_lab.usage import Amounts
-
-_TOKEN_CHANNELS = (INPUT, TOKENS, FRESH)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +57,7 @@ class RuntimeFloors:
         Raises
         ------
         UnitMismatch
-            If the path has a floor and the ask declares tokens only in another unit.
+            If the path was measured and the ask declares tokens only in units in which it was not.
         """
         if type(ask) is not SpawnAsk or ask.parent is None or ask.floor_key is None:
             return ()
@@ -78,10 +76,11 @@ class RuntimeFloors:
         """Settle nothing."""
 
     def _check_unit(self, budget: Amounts, key: FloorKey) -> None:
-        declared = [CHANNELS[i] for i in _TOKEN_CHANNELS if budget[i] is not None]
-        if declared and self._table.lookup(key) is not None:
+        declared = [unit for unit, channel in UNITS.items() if budget[CHANNELS.index(channel)] is not None]
+        measured = self._table.units(key)
+        if declared and measured:
             raise UnitMismatch(
                 f"ask for {key}",
-                expected=f"tokens declared in the channel {UNITS[key.unit]!r}, the floor's unit",
-                got=declared,
+                expected=f"path and tokens in a unit in which it was measured ({', '.join(measured)})",
+                got=f"a path in {key.unit}, tokens in {', '.join(declared)}",
             )

@@ -43,7 +43,8 @@ class SharedLedgerSpec:
     kind: str = "shared_ledger"
 
     def __post_init__(self) -> None:
-        RunBudget(self.max_steps, self.max_cost_usd, self.max_seconds)
+        budget = RunBudget(self.max_steps, self.max_cost_usd, self.max_seconds)
+        object.__setattr__(self, "max_steps", budget.max_steps)
         if self.unknown_usage not in UNKNOWN_USAGE:
             raise InputError("unknown_usage", expected=f"one of {', '.join(UNKNOWN_USAGE)}", got=self.unknown_usage)
 
@@ -111,9 +112,9 @@ class SharedLedger:
             Code.COST_EXHAUSTED: (ceiling.cost_nusd, ledger.cost_nusd, "cost"),
             Code.TIME_EXHAUSTED: (ceiling.elapsed_ns, ledger.elapsed_ns(), "time"),
         }
-        if code not in figures:
-            return Shortfall(
-                code, ceiling.cost_nusd if code == Code.SPEND_UNKNOWN else None, None, None, "nothing", "cost"
-            )
+        if code is Code.CANCELLED:
+            return Shortfall(code, None, None, None, "nothing", detail=ledger.cancel_reason)
+        if code is Code.SPEND_UNKNOWN:
+            return Shortfall(code, ceiling.cost_nusd, None, None, "nothing", "cost")
         bound, used, channel = figures[code]
         return Shortfall(code, bound, None, rules.free(bound, used, 0), "nothing", channel)

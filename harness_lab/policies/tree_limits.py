@@ -49,7 +49,9 @@ class TreeLimitsSpec:
     kind: str = "tree_limits"
 
     def __post_init__(self) -> None:
-        self.limits()
+        limits = self.limits()
+        for name in ("max_depth", "max_concurrent", "max_calls"):
+            object.__setattr__(self, name, getattr(limits, name))
         if self.concurrency not in ("tree", "parent"):
             raise InputError("concurrency", expected="tree or parent", got=self.concurrency)
 
@@ -127,12 +129,17 @@ class TreeLimits:
         self.running += 1
 
     def settle(self, ticket: Ticket, use: Use, now: Time) -> None:
-        """Give a child's slot back."""
+        """Give a child's slot back, and its start too if it was granted and never ran."""
         if type(ticket.ask) is SpawnAsk and ticket.parent is not None:
-            ticket.parent.memory[self.index].active -= 1
+            above: _Node = ticket.parent.memory[self.index]
+            above.active -= 1
             self.running -= 1
+            if use.status == "unsent":
+                above.view.release()
 
     def _shortfall(self, name: str, limit: int, node: _Node) -> Shortfall:
         code, helps = _CODES[name]
+        if limit == 0:  # no slot will ever be given back
+            helps = "nothing"
         asked = node.view.depth + 1 if name == "max_depth" else 1
         return Shortfall(code, limit, asked, limit if name == "max_depth" else 0, helps)

@@ -43,7 +43,10 @@ class ModelProfile:
     unreported_rate : float
         Chance that a call's usage is never reported, though it is billed.
     cache_share : float
-        Share of the prompt tokens re-sent from the call before that are read from a cache.
+        Share of the prompt tokens that were sent before (by the call before, or as a prefix that many agents share)
+        that are read from a cache.
+    cache_write_share : float
+        Share of the other prompt tokens that are written to the cache, at its price.
     max_output_tokens : int
         The output ceiling: longer answers are cut there. Part of the worst case of a call.
     """
@@ -54,10 +57,11 @@ class ModelProfile:
     error_rate: float = 0.0
     unreported_rate: float = 0.0
     cache_share: float = 0.0
+    cache_write_share: float = 0.0
     max_output_tokens: int = 32_000
 
     def __post_init__(self) -> None:
-        for name in ("error_rate", "unreported_rate", "cache_share"):
+        for name in ("error_rate", "unreported_rate", "cache_share", "cache_write_share"):
             value = getattr(self, name)
             if not 0 <= value <= 1:
                 raise InputError(name, expected="a share from 0 to 1", got=value)
@@ -89,7 +93,17 @@ class MockProvider:
 class _Answers:
     """One model's tables and thresholds as ints."""
 
-    __slots__ = ("cache_ppm", "error", "latency", "max_output", "ns_per_token", "output", "tiers", "unreported")
+    __slots__ = (
+        "error",
+        "latency",
+        "max_output",
+        "ns_per_token",
+        "output",
+        "read_ppm",
+        "tiers",
+        "unreported",
+        "write_ppm",
+    )
 
     def __init__(self, profile: ModelProfile, prices: PriceTable, model: str) -> None:
         self.output = Table(profile.output_tokens).draw
@@ -97,20 +111,27 @@ class _Answers:
         self.ns_per_token = round(profile.seconds_per_output_token * NS_PER_S)
         self.error = draws.chance(profile.error_rate)
         self.unreported = draws.chance(profile.unreported_rate)
-        self.cache_ppm = round(profile.cache_share * 1_000_000)
+        self.read_ppm = round(profile.cache_share * 1_000_000)
+        self.write_ppm = round(profile.cache_write_share * 1_000_000)
         self.max_output = profile.max_output_tokens
         tiers = prices.models.get(model, ())
         self.tiers = tuple((tier.above_input_tokens, tier.rates()) for tier in tiers)
 
-    def cost(self, fresh: int, read: int, output: int) -> int | None:
+    def split(self, call: Call) -> tuple[int, int, int]:
+        """Return the prompt of a call as fresh tokens, tokens read from a cache and tokens written to it."""
+        read = call.resent * self.read_ppm // 1_000_000
+        write = (call.input_total - read) * self.write_ppm // 1_000_000
+        return call.input_total - read - write, read, write
+
+    def cost(self, fresh: int, read: int, write: int, output: int) -> int | None:
         """Return the cost of a call, nano-dollars; None without a price."""
         if not self.tiers:
             return None
         rates = self.tiers[0][1]
         for above, tier in self.tiers[1:]:
-            if fresh + read > above:
+            if fresh + read + write > above:
                 rates = tier
-        pusd = price_rules.picodollars(fresh, read, 0, 0, output, *rates)
+        pusd = price_rules.picodollars(fresh, read, write, 0, output, *rates)
         return price_rules.half_even(pusd, PUSD_PER_NUSD)
 
 
@@ -135,8 +156,7 @@ class MockModel:
         answers = self._models[call.model]
         output, latency = self._size(answers, call)
         whole = latency + output * answers.ns_per_token
-        read = call.resent * answers.cache_ppm // 1_000_000
-        return answers.cost(call.input_total - read, read, output * min(elapsed_ns, whole) // max(whole, 1))
+        return answers.cost(*answers.split(call), output * min(elapsed_ns, whole) // max(whole, 1))
 
     async def complete(self, runtime: Runtime, call: Call) -> Reply:
         """Answer a call after its latency."""
@@ -147,11 +167,10 @@ class MockModel:
             await runtime.sleep(latency // 10)
             return Reply("failed", 0, 0, 0, 0, 0, 0)
         await runtime.sleep(latency + output * answers.ns_per_token)
-        read = call.resent * answers.cache_ppm // 1_000_000
-        fresh = call.input_total - read
-        cost = answers.cost(fresh, read, output)
+        fresh, read, write = answers.split(call)
+        cost = answers.cost(fresh, read, write, output)
         lost = answers.unreported and draws.word(key, index, attempt, Purpose.USAGE_REPORTED) >> 32 < answers.unreported
-        return Reply("completed", fresh, read, 0, output, None if lost else cost, cost, not lost)
+        return Reply("completed", fresh, read, write, output, None if lost else cost, cost, not lost)
 
     @staticmethod
     def _size(answers: _Answers, call: Call) -> tuple[int, int]:

@@ -1,6 +1,8 @@
 """The simulator: workloads under real policies, in virtual time."""
 
+from harness_lab.simulate.config import build_experiment, load_experiment
 from harness_lab.simulate.experiment import Experiment
+from harness_lab.simulate.fit import FittedWorld, fit_world
 from harness_lab.simulate.kernel import Kernel
 from harness_lab.simulate.result import DecisionCheck, Result
 from harness_lab.simulate.runtime import SimRuntime
@@ -11,10 +13,14 @@ __all__ = [
     "AgentProfile",
     "DecisionCheck",
     "Experiment",
+    "FittedWorld",
     "Kernel",
     "Result",
     "SimRuntime",
     "Spawn",
     "VirtualLoop",
     "Workload",
+    "build_experiment",
+    "fit_world",
+    "load_experiment",
 ]

@@ -124,7 +124,7 @@ class Experiment:
         workers : int, optional
             Worker processes; the number of cores if None.
         calls : bool
-            Keep a row of every call.
+            Keep a row of every call; for experiments with one policy, since call rows do not name it.
         decisions : bool
             Keep every answer of every policy.
         only : iterable of int, optional
@@ -139,10 +139,13 @@ class Experiment:
         """
         if engine not in ENGINES:
             raise InputError("engine", expected=f"one of {', '.join(ENGINES)}", got=engine)
+        if calls and len(self.policies) > 1:
+            hint = "use with_policies(...) to keep the calls of one"
+            raise InputError("policies with calls=True", expected="one", got=len(self.policies), hint=hint)
         chosen = list(range(self.runs)) if only is None else [count("run", run, maximum=self.runs - 1) for run in only]
         pieces = [chosen[i : i + BLOCK] for i in range(0, len(chosen), BLOCK)]
         tasks = [(policy, piece) for policy in self.policies for piece in pieces]
-        world = self._world()
+        world = self.world()
         options = {"engine": engine, "keep_calls": calls, "keep_decisions": decisions}
         cores = self._workers(backend, workers, trees=len(chosen) * len(self.policies))
         blocks = _simulate(world, tasks, options, cores, _reporter(progress, len(chosen) * len(self.policies)))
@@ -153,7 +156,8 @@ class Experiment:
         text = json.dumps(plain(self), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def _world(self) -> World:
+    def world(self) -> World:
+        """Return the compiled agents and provider: what an engine runs."""
         agent = self.workload.compile()[self.workload.root]
         return World(agent, self.workload.budget, self.provider.compile(), self.seed)
 
@@ -182,11 +186,7 @@ class Experiment:
             call_frames.append(calls_frame([row for block, _ in mine for row in block.calls]) if calls else None)
             answers += [(policy.name, run, *decision) for _, found in mine for run, decision in found]
         kept = pd.DataFrame(answers, columns=["policy", *_COLUMNS]) if decisions else None
-        table = Settlements.from_columns(
-            pd.concat(node_frames, ignore_index=True),
-            # call rows carry no policy: they are kept for experiments with one
-            call_frames[0] if calls and len(self.policies) == 1 else None,
-        )
+        table = Settlements.from_columns(pd.concat(node_frames, ignore_index=True), call_frames[0] if calls else None)
         return Result(settlements=table, manifest=self._manifest(engine), decisions=kept)
 
     def _manifest(self, engine: Engine) -> dict[str, Any]:

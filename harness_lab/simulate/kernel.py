@@ -4,13 +4,15 @@ Events are ordered by (time, rank, sequence). At one instant deadlines come firs
 late), then completions, then hand-overs of what somebody waited for, then starts. Work that became ready runs before
 time moves on, and a cancellation before everything else. Nothing is ordered by hash or address: same input, same order.
 
-A coroutine yields an ``int`` to sleep that many nanoseconds, or :data:`PARK` to wait until somebody wakes it.
+A coroutine yields an ``int`` to sleep that many nanoseconds (less than none is none: time never goes back), or
+:data:`PARK` to wait until somebody wakes it.
 """
 
 from __future__ import annotations
 
 from asyncio import CancelledError
 from collections import deque
+from contextlib import suppress
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
@@ -122,13 +124,13 @@ class Kernel:
         self._urgent.append((process, process.epoch, None))
 
     def at(self, when: int, rank: int, callback: Callable[[], None]) -> Timer:
-        """Call `callback` at an instant, at its rank there."""
+        """Call `callback` at an instant, at its rank there; an instant that is past is now."""
         timer = Timer(callback)
         self._seq += 1
-        heappush(self._heap, (when, rank, self._seq, timer, -1))
+        heappush(self._heap, (max(when, self.now), rank, self._seq, timer, -1))
         return timer
 
-    def run(self) -> None:  # noqa: C901 - one loop, kept flat for speed
+    def run(self) -> None:
         """Process events until nothing is left to happen.
 
         Raises
@@ -138,8 +140,17 @@ class Kernel:
         Livelock
             If a million events pass at one instant.
         Exception
-            Whatever a coroutine raises.
+            Whatever a coroutine raises; the others are closed, the youngest first.
         """
+        try:
+            self._run()
+        except BaseException:
+            for process in reversed(list(self._alive)):
+                with suppress(Exception):
+                    process.coroutine.close()
+            raise
+
+    def _run(self) -> None:  # noqa: C901 - one loop, kept flat for speed
         heap, urgent, ready = self._heap, self._urgent, self._ready
         handover, starts = self._handover, self._starts
         instant, since = -1, 0
@@ -197,7 +208,7 @@ class Kernel:
         else:
             if wanted is not PARK:
                 self._seq += 1
-                heappush(self._heap, (self.now + wanted, COMPLETION, self._seq, process, process.epoch))
+                heappush(self._heap, (self.now + max(wanted, 0), COMPLETION, self._seq, process, process.epoch))
 
     def _finish(self, process: Process, result: Any) -> None:
         process.done = True

@@ -70,6 +70,11 @@ class Rows:
         self.nodes: list[tuple[Any, ...]] = []
         self.calls: list[tuple[Any, ...]] = []
 
+    def attempts(self) -> list[int]:
+        """Return the attempts of each node kept."""
+        column = _NODE.index("attempts")
+        return [row[column] for row in self.nodes]
+
     def node(self, record: NodeRecord) -> None:
         """Take a node that has ended, or that never started."""
         end, above = record.end, record.parent
@@ -95,8 +100,8 @@ class Rows:
                 record.cache_read if known else None,
                 record.cache_write if known else None,
                 record.output if known else None,
-                record.cost_nusd if known else None,
-                record.billed_nusd,
+                record.cost_nusd if record.cost_known else None,
+                record.billed_nusd if record.billed_known else None,
                 known,
                 record.started,
                 record.ended - record.started,

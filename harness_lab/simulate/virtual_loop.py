@@ -19,7 +19,7 @@ from harness_lab.errors import Deadlock, Livelock
 from harness_lab.simulate.kernel import MAX_EVENTS_AT_ONE_INSTANT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Generator
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -103,7 +103,9 @@ class VirtualLoop(_Loop):
         """Make a future of this loop."""
         return asyncio.Future(loop=self)
 
-    def create_task(self, coro: Coroutine[Any, Any, T], *, name: Any = None, context: Any = None) -> asyncio.Task[T]:
+    def create_task(
+        self, coro: Generator[Any, None, T] | Coroutine[Any, Any, T], *, name: Any = None, context: Any = None
+    ) -> asyncio.Task[T]:
         """Start a coroutine."""
         return asyncio.Task(coro, loop=self, name=name, context=context)
 
@@ -130,7 +132,7 @@ class VirtualLoop(_Loop):
         if self._failure is None:
             self._failure = context.get("exception") or RuntimeError(context.get("message", "a callback failed"))
 
-    def run_until_complete(self, coro: Coroutine[Any, Any, T]) -> T:
+    def run_until_complete(self, future: Any) -> Any:
         """Run a coroutine, jumping from one instant to the next.
 
         Raises
@@ -143,7 +145,7 @@ class VirtualLoop(_Loop):
         previous = events._get_running_loop()
         events._set_running_loop(self)
         try:
-            main = self.create_task(coro)
+            main = asyncio.ensure_future(future, loop=self)
             while not main.done():
                 self._run_ready()
                 if not main.done():
@@ -162,9 +164,7 @@ class VirtualLoop(_Loop):
             passed += 1
             if passed > MAX_EVENTS_AT_ONE_INSTANT:
                 raise Livelock(passed, self._now, repr(handle))
-            if self._failure is not None:
-                failure, self._failure = self._failure, None
-                raise failure
+            self._raise_failure()
 
     def _next_timer(self) -> None:
         while self._timers:
@@ -172,5 +172,11 @@ class VirtualLoop(_Loop):
             if not handle.cancelled():
                 self._now = when
                 handle._run()
+                self._raise_failure()
                 return
         raise Deadlock(("the main coroutine",))
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure

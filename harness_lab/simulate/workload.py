@@ -20,14 +20,19 @@ from harness_lab.stats.distributions import Distribution
 from harness_lab.usage import Amounts, count
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from harness_lab.agents.ports import Brain
     from harness_lab.floors import FloorKey
 
 MAX_CALLS = 100_000
+MAX_CHILDREN = 200
+"""Children that one agent may ask for after one call, over all its rules."""
+MAX_RULES = 32
+"""Spawn rules of one agent: each has a draw of its own, and a draw has room for so many."""
 _NOT_ASKED: Amounts = (None,) * len(CHANNELS)
 _GAVE_UP = End(Outcome.FAILED, None, Cause.INFRASTRUCTURE)
+_WENT_WRONG = End(Outcome.FAILED, None, Cause.MODEL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +43,8 @@ class Spawn:
     ----------
     agent : str
         Role of the children.
-    count : int
-        Children at once.
+    count : int or Distribution
+        Children at once; a draw below one starts none.
     budget : Amounts
         What is asked for each (:func:`harness_lab.usage.amounts`).
     after : tuple of int or None
@@ -49,13 +54,14 @@ class Spawn:
     """
 
     agent: str
-    count: int = 1
+    count: int | Distribution = 1
     budget: Amounts = _NOT_ASKED
     after: tuple[int, ...] | None = None
     chance: float = 1.0
 
     def __post_init__(self) -> None:
-        count("count of children", self.count, maximum=256)
+        if not isinstance(self.count, Distribution):
+            count("count of children", self.count, maximum=MAX_CHILDREN)
         if not 0 <= self.chance <= 1:
             raise InputError("chance", expected="0 to 1", got=self.chance)
         if len(self.budget) != len(CHANNELS):
@@ -78,6 +84,10 @@ class AgentProfile:
         Prompt tokens added by tool results after each call; the answer itself is added too, and all is re-sent.
     tool_s : Distribution
         Seconds between a call and the next.
+    shared_tokens : int
+        The part of the first prompt that all agents of this kind share, and that a warm cache may hold.
+    failure_rate : float
+        Chance that the agent fails at one of its calls, evenly chosen, whatever the limits; 0 to 1.
     spawns : tuple of Spawn
         When it starts children.
     max_attempts : int
@@ -93,6 +103,8 @@ class AgentProfile:
     startup_tokens: Distribution
     growth_tokens: Distribution = field(default_factory=lambda: Distribution.constant(0))
     tool_s: Distribution = field(default_factory=lambda: Distribution.constant(0))
+    shared_tokens: int = 0
+    failure_rate: float = 0.0
     spawns: tuple[Spawn, ...] = ()
     max_attempts: int = 3
     backoff_s: float = 1.0
@@ -101,7 +113,13 @@ class AgentProfile:
     def __post_init__(self) -> None:
         if count("max_attempts", self.max_attempts, maximum=32) == 0:
             raise InputError("max_attempts", expected="at least 1", got=0)
-        ns(self.backoff_s)
+        if not 0 <= self.failure_rate <= 1:
+            raise InputError("failure_rate", expected="0 to 1", got=self.failure_rate)
+        count("shared_tokens", self.shared_tokens)
+        if ns(self.backoff_s) < 0:
+            raise InputError("backoff_s", expected="seconds >= 0", got=self.backoff_s)
+        if len(self.spawns) > MAX_RULES:
+            raise InputError("spawns", expected=f"at most {MAX_RULES} rules", got=len(self.spawns))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +161,18 @@ class Workload:
 class Agent:
     """A profile as tables and ints; makes the brains of its nodes."""
 
-    __slots__ = ("_agents", "_backoff", "_calls", "_growth", "_spawns", "_startup", "_tool", "name", "profile")
+    __slots__ = (
+        "_agents",
+        "_backoff",
+        "_calls",
+        "_failure",
+        "_growth",
+        "_spawns",
+        "_startup",
+        "_tool",
+        "name",
+        "profile",
+    )
 
     def __init__(self, name: str, profile: AgentProfile, agents: Mapping[str, Agent]) -> None:
         self.name = name
@@ -154,14 +183,19 @@ class Agent:
         self._growth = Table(profile.growth_tokens).draw
         self._tool = Table(profile.tool_s, NS_PER_S).draw
         self._backoff = ns(profile.backoff_s)
-        self._spawns = tuple((rule, draws.chance(rule.chance)) for rule in profile.spawns)
+        self._failure = draws.chance(profile.failure_rate)
+        self._spawns = tuple(_Rule(rule) for rule in profile.spawns)
+        most = sum(rule.most for rule in self._spawns)
+        if most > MAX_CHILDREN:
+            raise InputError(f"spawns of {name}", expected=f"at most {MAX_CHILDREN} children after a call", got=most)
 
     def brain(self, key: int) -> Brain:
         """Return the brain of one node, whose luck is named by `key`."""
         word, model = draws.word, self.profile.model
         calls = min(MAX_CALLS, max(1, self._calls(word(key, 0, 0, Purpose.CALLS))))
         context = self._startup(word(key, 0, 0, Purpose.STARTUP))
-        resent = 0
+        resent = min(context, self.profile.shared_tokens)
+        fails_at = self._fails_at(key, calls)
         for call in range(calls):
             for attempt in range(self.profile.max_attempts):
                 if attempt:
@@ -171,6 +205,8 @@ class Agent:
                     break
             else:
                 return _GAVE_UP
+            if call == fails_at:
+                return _WENT_WRONG
             if self._spawns and (children := self._spawn(key, call)):
                 yield Children(children)
             if call + 1 < calls:
@@ -181,15 +217,19 @@ class Agent:
                     yield Rest(pause)
         return COMPLETED
 
+    def _fails_at(self, key: int, calls: int) -> int:
+        """Return the call at which the agent fails, -1 if it does not."""
+        word = draws.word(key, 0, 0, Purpose.SUCCESS)
+        return (word & 0xFFFF_FFFF) * calls >> 32 if word >> 32 < self._failure else -1
+
     def _spawn(self, key: int, call: int) -> list[Child]:
         """Return the children that are due after a call; slots are counted whether a rule is due or not."""
         children: list[Child] = []
-        slot = 0
-        for lane, (rule, chance) in enumerate(self._spawns):
-            due = rule.after is None or call in rule.after
-            if due and (chance >= draws.ONE or draws.word(key, call, lane, Purpose.SPAWN) >> 32 < chance):
-                children += [self._child(key, call, slot + i, rule) for i in range(rule.count)]
-            slot += rule.count
+        first = 0
+        for lane, rule in enumerate(self._spawns):
+            if rule.due(key, call, lane):
+                children += [self._child(key, call, first + i, rule.spawn) for i in range(rule.count(key, call, lane))]
+            first += rule.most
         return children
 
     def _child(self, key: int, call: int, slot: int, rule: Spawn) -> Child:
@@ -197,6 +237,33 @@ class Agent:
         brain = partial(agent.brain, draws.child_key(key, call, slot))
         floor_key = agent.profile.floor_key
         return Child(agent=rule.agent, budget=rule.budget, call=call, slot=slot, brain=brain, floor_key=floor_key)
+
+
+class _Rule:
+    """A spawn rule as thresholds and tables."""
+
+    __slots__ = ("_after", "_chance", "_count", "most", "spawn")
+
+    def __init__(self, spawn: Spawn) -> None:
+        self.spawn = spawn
+        self._after = spawn.after
+        self._chance = draws.chance(spawn.chance)
+        self._count: Callable[[int], int] | None = None
+        if isinstance(spawn.count, int):
+            self.most = spawn.count
+        else:
+            self._count = Table(spawn.count).draw
+            self.most = self._count(draws.MASK)
+
+    def due(self, key: int, call: int, lane: int) -> bool:
+        """Whether the rule applies after this call."""
+        if self._after is not None and call not in self._after:
+            return False
+        return self._chance >= draws.ONE or draws.word(key, call, lane, Purpose.SPAWN) >> 32 < self._chance
+
+    def count(self, key: int, call: int, lane: int) -> int:
+        """Return how many children are started."""
+        return self.most if self._count is None else self._count(draws.word(key, call, lane, Purpose.COUNT))
 
 
 def check_models(workload: Workload, models: Sequence[str]) -> None:

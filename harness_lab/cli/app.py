@@ -1,0 +1,50 @@
+"""The application: its commands, and how errors are said."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+import typer
+
+from harness_lab.cli import evidence, export, lab, simulation, tour
+from harness_lab.errors import HarnessLabError
+
+app = typer.Typer(
+    name="harness-lab",
+    help="A lab for the budgets of AI agents: from recorded runs to a tuned config that was checked.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command()(tour.tour)
+app.command()(evidence.read)
+app.command()(evidence.floors)
+app.command()(evidence.preflight)
+app.command()(simulation.simulate)
+app.command()(simulation.compare)
+app.command()(export.export)
+app.command()(lab.bench)
+app.command()(lab.lab)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run a command and exit; misuse is one line on standard error and exit code 2."""
+    try:
+        code = app(arguments, standalone_mode=False)
+    except HarnessLabError as error:
+        _fail(str(error))
+    except click.ClickException as error:
+        _fail(error.format_message())
+    except click.Abort:
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(message: str) -> None:
+    print(f"harness-lab: {' '.join(message.split())}", file=sys.stderr)
+    sys.exit(2)

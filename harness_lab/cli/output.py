@@ -1,0 +1,90 @@
+"""What the commands share: printing text or JSON, and reading arguments."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from dataclasses import asdict, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from harness_lab.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output, and nothing else.")]
+
+
+def show(text: str, data: Any, *, as_json: bool) -> None:
+    """Print a result: its text, or its data as JSON (unknown is null)."""
+    if as_json:
+        print(json.dumps(plain(data), indent=2, ensure_ascii=False, allow_nan=False))
+    else:
+        print(text)
+
+
+def note(text: str) -> None:
+    """Say something on the way, on standard error."""
+    print(text, file=sys.stderr)
+
+
+def plain(value: Any) -> Any:
+    """Turn a value into what JSON knows; NaN and NA become null."""
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if hasattr(value, "to_dict") and hasattr(value, "columns"):
+        return plain(value.to_dict(orient="records"))
+    if is_dataclass(value) and not isinstance(value, type):
+        return plain(asdict(value))
+    if isinstance(value, Path):
+        return str(value)
+    return _scalar(value)
+
+
+def _scalar(value: Any) -> Any:
+    if value is None or isinstance(value, (str, bool)):
+        return value
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return None if type(value).__name__ in ("NAType", "NaTType") else str(value)
+
+
+def pairs(given: list[str], *, what: str) -> Mapping[str, str]:
+    """Read ``FIELD=COLUMN`` arguments.
+
+    Raises
+    ------
+    InputError
+        If one has no ``=`` or a name comes twice.
+    """
+    found: dict[str, str] = {}
+    for item in given:
+        name, equals, value = item.partition("=")
+        if not equals or not name or not value or name in found:
+            raise InputError(what, expected="FIELD=COLUMN, each field once", got=item)
+        found[name] = value
+    return found
+
+
+def whole_number(text: str, *, what: str) -> int:
+    """Read a whole number; thousands may be separated by ``_`` or ``,``.
+
+    Raises
+    ------
+    InputError
+        If it is none.
+    """
+    try:
+        return int(text.replace(",", "").replace("_", ""))
+    except ValueError:
+        raise InputError(what, expected="a whole number", got=text) from None

@@ -1,0 +1,242 @@
+"""Experiment files: the TOML form of an experiment, validated when it is read."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from harness_lab.errors import InputError, ReadError
+from harness_lab.floors import FloorKey
+from harness_lab.policies import PolicySpec
+from harness_lab.policies.spec import MODULES
+from harness_lab.pricing import Price, PriceTable, from_genai_prices
+from harness_lab.providers import MockProvider, ModelProfile
+from harness_lab.settlements import read
+from harness_lab.simulate.experiment import Experiment
+from harness_lab.simulate.fit import fit_world
+from harness_lab.simulate.workload import AgentProfile, Spawn, Workload
+from harness_lab.stats.distributions import Distribution
+from harness_lab.usage import Amounts, amounts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Drawn = dict[str, Any] | float
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class AskTable(_Table):
+    """What a parent declares for a child, by channel."""
+
+    calls: int | None = None
+    input: int | None = None
+    tokens: int | None = None
+    fresh: int | None = None
+    cost_usd: float | None = None
+
+    def amounts(self) -> Amounts:
+        """Return the ask."""
+        return amounts(calls=self.calls, input=self.input, tokens=self.tokens, fresh=self.fresh, cost_usd=self.cost_usd)
+
+
+class SpawnTable(_Table):
+    """``[[workload.agents.NAME.spawns]]``: :class:`~harness_lab.simulate.Spawn`."""
+
+    agent: str
+    count: int | dict[str, Any] = 1
+    after: list[int] | None = None
+    chance: float = 1.0
+    ask: AskTable = Field(default_factory=AskTable)
+
+    def build(self) -> Spawn:
+        """Return the rule."""
+        count = self.count if isinstance(self.count, int) else Distribution.from_dict(self.count)
+        after = None if self.after is None else tuple(self.after)
+        return Spawn(agent=self.agent, count=count, after=after, chance=self.chance, budget=self.ask.amounts())
+
+
+class AgentTable(_Table):
+    """``[workload.agents.NAME]``: :class:`~harness_lab.simulate.AgentProfile`."""
+
+    model: str
+    calls: Drawn
+    startup_tokens: Drawn
+    growth_tokens: Drawn = 0
+    tool_s: Drawn = 0
+    shared_tokens: int = 0
+    failure_rate: float = 0.0
+    max_attempts: int = 3
+    backoff_s: float = 1.0
+    backend: str | None = None
+    context: str | None = None
+    spawns: list[SpawnTable] = Field(default_factory=list)
+
+    def build(self, name: str) -> AgentProfile:
+        """Return the profile."""
+        key = None
+        if self.backend is not None:
+            key = FloorKey(agent=name, backend=self.backend, model=self.model, context=self.context)
+        return AgentProfile(
+            model=self.model,
+            calls=Distribution.from_dict(self.calls),
+            startup_tokens=Distribution.from_dict(self.startup_tokens),
+            growth_tokens=Distribution.from_dict(self.growth_tokens),
+            tool_s=Distribution.from_dict(self.tool_s),
+            shared_tokens=self.shared_tokens,
+            failure_rate=self.failure_rate,
+            max_attempts=self.max_attempts,
+            backoff_s=self.backoff_s,
+            spawns=tuple(spawn.build() for spawn in self.spawns),
+            floor_key=key,
+        )
+
+
+class WorkloadTable(_Table):
+    """``[workload]``: either `fit` (records to fit, beside the file) with `asks`, or `root` and `agents`."""
+
+    fit: str | None = None
+    root: str | None = None
+    asks: dict[str, AskTable] = Field(default_factory=dict)
+    agents: dict[str, AgentTable] = Field(default_factory=dict)
+
+
+class ModelTable(_Table):
+    """``[provider.models.NAME]``: :class:`~harness_lab.providers.ModelProfile`."""
+
+    output_tokens: Drawn
+    latency_s: Drawn
+    seconds_per_output_token: float = 0.0
+    error_rate: float = 0.0
+    unreported_rate: float = 0.0
+    cache_share: float = 0.0
+    cache_write_share: float = 0.0
+    max_output_tokens: int = 32_000
+
+    def build(self) -> ModelProfile:
+        """Return the profile."""
+        values = self.model_dump(exclude={"output_tokens", "latency_s"})
+        output, latency = Distribution.from_dict(self.output_tokens), Distribution.from_dict(self.latency_s)
+        return ModelProfile(output_tokens=output, latency_s=latency, **values)
+
+
+class ProviderTable(_Table):
+    """``[provider]``: models, and prices in dollars per million tokens (list prices where none is given)."""
+
+    models: dict[str, ModelTable] = Field(default_factory=dict)
+    prices: dict[str, dict[str, float | int] | list[dict[str, float | int]]] = Field(default_factory=dict)
+
+    def table(self, models: list[str]) -> PriceTable:
+        """Return the prices by hand, and list prices of the bundled data for models without one."""
+        tiers = {name: value if isinstance(value, list) else [value] for name, value in self.prices.items()}
+        by_hand = {name: tuple(_price(name, tier) for tier in given) for name, given in tiers.items()}
+        rest = from_genai_prices(model for model in models if model not in by_hand)
+        if not by_hand:
+            return rest
+        source = "by hand" if not rest.models else f"by hand and {rest.source}"
+        return PriceTable({**rest.models, **by_hand}, source=source, date=rest.date if rest.models else None)
+
+
+class ExperimentTable(_Table):
+    """A whole experiment file."""
+
+    name: str = "experiment"
+    runs: int = 2000
+    seed: int = 0
+    workload: WorkloadTable
+    provider: ProviderTable = Field(default_factory=ProviderTable)
+    policies: list[dict[str, Any]]
+
+
+def load_experiment(path: str | Path) -> Experiment:
+    """Read an experiment file.
+
+    Parameters
+    ----------
+    path : path
+        A TOML file; paths inside it are relative to its folder.
+
+    Raises
+    ------
+    ReadError
+        If the file does not exist or is no TOML.
+    InputError
+        If a table, key or value is not what it should be; the message names it.
+    """
+    place = Path(path)
+    try:
+        data = tomllib.loads(place.read_text("utf-8"))
+    except FileNotFoundError as error:
+        raise ReadError(str(place), expected="an experiment file (TOML)", got="no such file") from error
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ReadError(str(place), expected="an experiment file (TOML)", got=str(error)) from error
+    return build_experiment(data, folder=place.parent)
+
+
+def build_experiment(data: Mapping[str, Any], *, folder: Path | None = None) -> Experiment:
+    """Build an experiment from the content of an experiment file.
+
+    Parameters
+    ----------
+    data : mapping
+        What the TOML file holds.
+    folder : Path, optional
+        Where relative paths begin; the working directory if None.
+    """
+    try:
+        table = ExperimentTable.model_validate(data)
+    except ValidationError as error:
+        raise _input_error(error) from None
+    workload, provider = _world(table, folder if folder is not None else Path())
+    policies = tuple(read_policy(policy) for policy in table.policies)
+    return Experiment(
+        workload=workload, provider=provider, policies=policies, runs=table.runs, seed=table.seed, name=table.name
+    )
+
+
+def read_policy(table: Mapping[str, Any]) -> PolicySpec:
+    """Read one ``[[policies]]`` table: a name, maybe `max_wait_s`, and one table per module, in order."""
+    modules = [{"kind": kind, **values} for kind, values in table.items() if isinstance(values, dict)]
+    rest = {key: value for key, value in table.items() if not isinstance(value, dict)}
+    unknown = sorted(set(rest) - {"name", "max_wait_s"})
+    if unknown or "name" not in rest:
+        expected = f"name, maybe max_wait_s, and tables of {', '.join(MODULES)}"
+        raise InputError("policy", expected=expected, got=unknown or sorted(table))
+    return PolicySpec.from_dict({**rest, "modules": modules})
+
+
+def _world(table: ExperimentTable, folder: Path) -> tuple[Workload, MockProvider]:
+    given = table.workload
+    if given.fit is None:
+        if given.root is None or not given.agents:
+            raise InputError("workload", expected="fit = FILE, or root and agents", got=sorted(given.model_fields_set))
+        workload = Workload(agents={name: agent.build(name) for name, agent in given.agents.items()}, root=given.root)
+        models = {name: model.build() for name, model in table.provider.models.items()}
+        return workload, MockProvider(models=models, prices=table.provider.table(workload.models()))
+    if given.agents or table.provider.models:
+        raise InputError("workload", expected="either fit, or agents and provider.models", got="both")
+    records = read(folder / given.fit)
+    prices = table.provider.table([str(model) for model in records.nodes["model"].dropna().unique()])
+    asks = {agent: ask.amounts() for agent, ask in given.asks.items()}
+    world = fit_world(records, root=given.root, prices=prices, asks=asks)
+    return world.workload, world.provider
+
+
+def _price(model: str, values: Mapping[str, float | int]) -> Price:
+    try:
+        return Price.usd_per_million(**values)
+    except TypeError:
+        expected = "input and output in dollars per million tokens, maybe cache_read, cache_write"
+        raise InputError(f"price of {model}", expected=expected, got=dict(values)) from None
+
+
+def _input_error(error: ValidationError) -> InputError:
+    first = error.errors(include_url=False)[0]
+    where = ".".join(str(part) for part in first["loc"]) or "experiment"
+    more = f" ({error.error_count() - 1} more problem(s))" if error.error_count() > 1 else ""
+    return InputError(where, expected=f"{first['msg'][0].lower()}{first['msg'][1:]}{more}", got=first["input"])
