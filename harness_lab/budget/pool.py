@@ -2,7 +2,9 @@
 
 A pool is a tree of allocations. A child's ask is held from its parent's allocation; its work is metered against the
 child's own; when it ends the hold is released and what was *really* spent is committed, never clamped to the hold. A
-channel in which the child declares nothing is drawn from the nearest allocation above that declares one.
+channel in which the child declares nothing is drawn from the nearest allocation above that declares one. What comes in
+after an allocation has ended (a late settlement, a child that outlives its parent) goes to the nearest one above that
+is open: nothing that was spent is ever lost.
 
 The rules are those of the conserved pool of tangle-network/agent-runtime, in the form in which an overspend is a
 recorded fact and not an error.
@@ -16,14 +18,14 @@ from typing import TYPE_CHECKING
 from harness_lab.budget import _rules
 from harness_lab.errors import AlreadySettled, InputError
 from harness_lab.outcome import CHANNELS, COST, Code, Helps, Refusal, Shortfall
-from harness_lab.usage import optional_count
+from harness_lab.usage import MAX_NUSD, optional_count
 
 if TYPE_CHECKING:
     from harness_lab.usage import Amounts
 
 
 class Account:
-    """One channel of one allocation: ``limit == free + held + spent`` (free is negative after an overspend).
+    """One channel of one allocation: ``limit == free + held + spent``, at every moment.
 
     Attributes
     ----------
@@ -35,20 +37,33 @@ class Account:
         Committed.
     unknown : int
         Charges of unknown size; `spent` is then a lower bound.
+    above : Account or None
+        What this one was set aside from; None for the pool's own.
+    closed : bool
+        Its allocation has ended: what still comes in goes to the account above.
     """
 
-    __slots__ = ("held", "limit", "spent", "unknown")
+    __slots__ = ("above", "closed", "held", "limit", "spent", "unknown")
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, above: Account | None = None) -> None:
         self.limit = limit
+        self.above = above
+        self.closed = False
         self.held = 0
         self.spent = 0
         self.unknown = 0
 
     @property
-    def free(self) -> int:
-        """What is neither held nor spent; ``-1`` without a limit."""
-        return _rules.free(self.limit, self.spent, self.held)
+    def free(self) -> int | None:
+        """What is neither held nor spent, negative after an overspend; None without a limit."""
+        return None if self.limit < 0 else self.limit - self.spent - self.held
+
+    def open(self) -> Account:
+        """Return the nearest account that is still open: this one, or one above it."""
+        account = self
+        while account.closed and account.above is not None:
+            account = account.above
+        return account
 
 
 class Allocation:
@@ -110,14 +125,14 @@ class ReservationPool:
     __slots__ = ("root",)
 
     def __init__(self, limits: Amounts) -> None:
-        checked = [optional_count(f"pool {name}", value) for name, value in zip(CHANNELS, limits, strict=True)]
+        checked = checked_amounts("pool", limits)
         accounts = tuple(Account(-1 if value is None else value) for value in checked)
         self.root = Allocation(accounts, tuple(range(len(CHANNELS))), None)
 
     def shortfalls(self, ask: Amounts, within: Allocation | None = None) -> tuple[Shortfall, ...]:
         """Return every channel in which `ask` cannot be held now; empty when it can. Changes nothing."""
         allocation = within if within is not None else self.root
-        found = [_short(i, account, ask[i]) for i, account in allocation.limited]
+        found = [_short(i, account.open(), ask[i]) for i, account in allocation.limited]
         return tuple(short for short in found if short is not None)
 
     def reserve(self, ask: Amounts, within: Allocation | None = None) -> Allocation | Refusal:
@@ -129,38 +144,59 @@ class ReservationPool:
             By channel; None: not asked, drawn from the allocation above.
         within : Allocation, optional
             The parent's allocation; the pool's own if None.
+
+        Raises
+        ------
+        InputError
+            If an amount is negative or not a whole number, or the allocation above has ended.
         """
+        ask = checked_amounts("ask", ask)
+        if within is not None and within.closed is not None:
+            raise InputError("within", expected="an allocation that has not ended", got="one that has")
         short = self.shortfalls(ask, within)
         return Refusal(short) if short else self.hold(ask, within)
 
     def hold(self, ask: Amounts, within: Allocation | None = None) -> Allocation:
-        """Set an ask aside; the caller has seen that :meth:`shortfalls` is empty."""
+        """Set an ask aside; the caller has seen that it is sound and that :meth:`shortfalls` is empty."""
         parent = within if within is not None else self.root
         own = tuple(i for i, asked in enumerate(ask) if asked is not None)
         accounts = list(parent.accounts)
         for i in own:
             asked = ask[i] or 0
-            parent.accounts[i].held += asked
-            accounts[i] = Account(asked)
+            above = parent.accounts[i].open()
+            above.held += asked
+            accounts[i] = Account(asked, above)
         return Allocation(tuple(accounts), own, parent)
 
     def used_up(self, allocation: Allocation) -> tuple[Shortfall, ...]:
         """Return every channel in which nothing is left for one more call inside an allocation."""
         for i, account in allocation.limited:
+            if account.closed:
+                account = account.open()
             if account.spent + account.held >= account.limit or (i == COST and account.unknown):
-                found = [_exhausted(j, each) for j, each in allocation.limited]
+                found = [_exhausted(j, each.open()) for j, each in allocation.limited]
                 return tuple(short for short in found if short is not None)
         return ()
 
     def charge(self, allocation: Allocation, spent: Amounts) -> None:
-        """Commit what a call inside an allocation used; None is unknown: counted apart, never taken as zero."""
+        """Commit what a call inside an allocation used; None is unknown: counted apart, never taken as zero.
+
+        Raises
+        ------
+        InputError
+            If an amount is negative or not a whole number; nothing has changed then.
+        """
+        self.commit(allocation, checked_amounts("spent", spent))
+
+    def commit(self, allocation: Allocation, spent: Amounts) -> None:
+        """Like :meth:`charge`, for amounts that were checked before."""
         for account, amount in zip(allocation.accounts, spent, strict=True):
+            if account.closed:
+                account = account.open()
             if amount is not None:
                 account.spent += amount
-        if None in spent:
-            for i, amount in enumerate(spent):
-                if amount is None:
-                    _mark_unknown(allocation, i)
+            else:
+                _mark_unknown(account)
 
     def observe(self, spent: Amounts) -> None:
         """Commit the driver's own use, outside any reservation; may drive what is free below zero."""
@@ -186,8 +222,10 @@ class ReservationPool:
             raise AlreadySettled("allocation", allocation.closed)
         over = []
         for i in allocation.own:
-            account, above = allocation.accounts[i], parent.accounts[i]
-            above.held -= account.limit
+            account = allocation.accounts[i]
+            account.closed = True
+            above = account.open()
+            above.held += account.held - account.limit  # what it set aside for children that go on stays set aside
             above.spent += account.spent
             if account.spent > account.limit:
                 over.append(Overspend(CHANNELS[i], account.limit, account.spent))
@@ -195,8 +233,8 @@ class ReservationPool:
         return allocation.closed
 
     def free(self) -> Amounts:
-        """Return what is left by channel; None without a limit."""
-        return tuple(None if a.limit < 0 else a.free for a in self.root.accounts)
+        """Return what is left by channel, negative after an overspend; None without a limit."""
+        return tuple(account.free for account in self.root.accounts)
 
     def held(self) -> Amounts:
         """Return what is set aside by channel."""
@@ -207,6 +245,24 @@ class ReservationPool:
         return tuple(account.spent for account in self.root.accounts)
 
 
+def checked_amounts(what: str, values: Amounts) -> Amounts:
+    """Return amounts by channel as ints; None stays None.
+
+    Raises
+    ------
+    InputError
+        If there is not one for each channel, or one is negative, not finite or not a whole number: it would give money
+        back, or poison the sum.
+    """
+    if len(values) != len(CHANNELS):
+        raise InputError(what, expected=f"one amount for each of {', '.join(CHANNELS)}", got=values)
+    for value in values:
+        if value is not None and (type(value) is not int or not 0 <= value <= MAX_NUSD):
+            named = zip(CHANNELS, values, strict=True)
+            return tuple(optional_count(f"{what} ({name})", v, maximum=MAX_NUSD) for name, v in named)
+    return values
+
+
 def _short(channel: int, account: Account, asked: int | None) -> Shortfall | None:
     if asked is None:
         return _closed(channel, account)
@@ -215,13 +271,13 @@ def _short(channel: int, account: Account, asked: int | None) -> Shortfall | Non
     if _rules.fits(account.limit, account.spent, account.held, asked):
         return None
     helps: Helps = "wait" if _rules.could_fit(account.limit, account.spent, asked) else _smaller(account)
-    return Shortfall(Code.BUDGET_EXHAUSTED, account.limit, asked, account.free, helps, CHANNELS[channel])
+    return Shortfall(Code.BUDGET_EXHAUSTED, account.limit, asked, _left(account), helps, CHANNELS[channel])
 
 
 def _exhausted(channel: int, account: Account) -> Shortfall | None:
     if account.limit >= 0 and account.spent + account.held >= account.limit:
-        helps: Helps = "wait" if account.held else "nothing"
-        return Shortfall(Code.BUDGET_EXHAUSTED, account.limit, None, account.free, helps, CHANNELS[channel])
+        helps: Helps = "wait" if account.spent < account.limit else "nothing"
+        return Shortfall(Code.BUDGET_EXHAUSTED, account.limit, None, _left(account), helps, CHANNELS[channel])
     return _closed(channel, account)
 
 
@@ -232,17 +288,18 @@ def _closed(channel: int, account: Account) -> Shortfall | None:
     return Shortfall(Code.SPEND_UNKNOWN, account.limit, None, None, "nothing", CHANNELS[channel])
 
 
-def _mark_unknown(allocation: Allocation, channel: int) -> None:
+def _mark_unknown(account: Account | None) -> None:
     """Count a charge of unknown size in every account that it counts against, up to the pool's own, at once."""
-    node: Allocation | None = allocation
-    seen: Account | None = None
-    while node is not None:
-        account = node.accounts[channel]
-        if account is not seen:
-            account.unknown += 1
-            seen = account
-        node = node.parent
+    while account is not None:
+        account.unknown += 1
+        account = account.above
+
+
+def _left(account: Account) -> int:
+    return _rules.free(account.limit, account.spent, account.held)
 
 
 def _smaller(account: Account) -> Helps:
-    return "smaller" if account.free > 0 else "nothing"
+    return "smaller" if _left(account) > 0 else "nothing"
+
+

@@ -54,7 +54,7 @@ class RunBudget:
     max_seconds: float | None = None
 
     def __post_init__(self) -> None:
-        count("max_steps", self.max_steps)
+        object.__setattr__(self, "max_steps", count("max_steps", self.max_steps))
         optional_nusd(self.max_cost_usd, what="max_cost_usd")
         if self.max_seconds is not None and ns(self.max_seconds) < 0:
             raise InputError("max_seconds", expected="seconds >= 0 or None", got=self.max_seconds)

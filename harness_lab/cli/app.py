@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
-import click
 import typer
 
 from harness_lab.cli import evidence, export, lab, simulation, tour
 from harness_lab.errors import HarnessLabError
+
+USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+"""The base of all usage errors. It is click's, or the one of the copy of click that newer typers carry."""
 
 app = typer.Typer(
     name="harness-lab",
@@ -35,9 +38,9 @@ def main(arguments: list[str] | None = None) -> None:
         code = app(arguments, standalone_mode=False)
     except HarnessLabError as error:
         _fail(str(error))
-    except click.ClickException as error:
+    except USAGE_ERROR as error:
         _fail(error.format_message())
-    except click.Abort:
+    except typer.Abort:
         sys.exit(130)
     except BrokenPipeError:
         sys.stderr.close()

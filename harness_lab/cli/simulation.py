@@ -94,5 +94,7 @@ def _run(
 def _outcomes(result: Result) -> dict[str, dict[str, int]]:
     nodes = result.settlements.nodes
     roots = nodes[nodes["parent"].isna()]
-    counts = roots.groupby(["policy", "outcome"]).size()
-    return {name: {str(word): int(n) for word, n in counts[name].items()} for name in result.policies}
+    return {
+        name: {str(word): int(n) for word, n in roots.loc[roots["policy"] == name, "outcome"].value_counts().items()}
+        for name in result.policies
+    }

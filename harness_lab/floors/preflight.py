@@ -125,9 +125,11 @@ def preflight(table: FloorTable, key: FloorKey, asked: int, *, unit: Unit | None
     A floor is a lower bound seen so far, not a promise: meeting it predicts no success.
     """
     asked = count("asked tokens", asked)
-    _check_units(table, key, unit)
+    if unit is not None and unit != key.unit:
+        raise UnitMismatch("unit of the ask", expected=f"the floor's unit {key.unit}", got=unit)
     row = table.lookup(key)
     if row is None:
+        _check_unmeasured(table, key)
         return Preflight(key=key, asked=asked, row=None, admitted=True, reason=UNMEASURED, helps="nothing")
     if not _rules.below(asked, row.floor if row.floor is not None else -1):
         return Preflight(key=key, asked=asked, row=row, admitted=True, reason=ADMITTED, helps="nothing")
@@ -136,17 +138,12 @@ def preflight(table: FloorTable, key: FloorKey, asked: int, *, unit: Unit | None
     return Preflight(key=key, asked=asked, row=row, admitted=False, reason=code, helps="larger", other_paths=others)
 
 
-def _check_units(table: FloorTable, key: FloorKey, unit: Unit | None) -> None:
-    if unit is not None and unit != key.unit:
-        raise UnitMismatch("unit of the ask", expected=f"the floor's unit {key.unit}", got=unit)
-    if table.matching(key):
-        return
-    path = (key.backend, key.model, key.context)
-    other = {row.key.unit for row in table if (row.key.backend, row.key.model, row.key.context) == path}
+def _check_unmeasured(table: FloorTable, key: FloorKey) -> None:
+    other = table.units(key)
     if other:
         raise UnitMismatch(
             "unit of the ask",
-            expected=f"the unit in which {key.backend} / {key.model} was measured ({', '.join(sorted(other))})",
+            expected=f"the unit in which {key.backend} / {key.model} was measured ({', '.join(other)})",
             got=key.unit,
         )
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from harness_lab.errors import InputError
 from harness_lab.outcome import UNITS, Unit
-from harness_lab.usage import optional_count
+from harness_lab.usage import count, optional_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -87,7 +87,9 @@ class FloorRow:
     note: str = ""
 
     def __post_init__(self) -> None:
-        optional_count("floor", self.floor)
+        for name in ("floor", "second_lowest", "startup_cost"):
+            object.__setattr__(self, name, optional_count(name, getattr(self, name)))
+        object.__setattr__(self, "n", count("n", self.n))
 
     def age_ns(self, now_ns: int) -> int | None:
         """Nanoseconds since the newest row; None when its time is not recorded."""
@@ -127,6 +129,10 @@ class FloorTable:
     def matching(self, key: FloorKey) -> tuple[FloorRow, ...]:
         """Rows of a path; a key without an agent matches every agent's rows, the rest must be equal."""
         return tuple(row for row in self.rows if _matches(row.key, key))
+
+    def units(self, key: FloorKey) -> tuple[Unit, ...]:
+        """Return the units in which a path was measured, whatever the key's own."""
+        return tuple(unit for unit in UNITS if self.lookup(replace(key, unit=unit)) is not None)
 
     def lookup(self, key: FloorKey) -> FloorRow | None:
         """Return the row that applies to a path, None when nothing was measured.
@@ -179,16 +185,15 @@ def _matches(row: FloorKey, asked: FloorKey) -> bool:
 
 
 def _with_note(row: FloorRow, note: str) -> FloorRow:
-    values = {f.name: getattr(row, f.name) for f in fields(FloorRow)}
-    return FloorRow(**(values | {"note": "; ".join(filter(None, (row.note, note)))}))
+    return replace(row, note="; ".join(filter(None, (row.note, note))))
 
 
 def _row(row: Mapping[str, Any]) -> FloorRow:
     unknown = sorted(set(row) - set(_KEY_FIELDS) - set(_ROW_FIELDS))
-    missing = sorted({"backend", "model", "floor"} - set(row))
+    missing = sorted({"backend", "model"} - set(row))
     if unknown or missing:
         expected = f"the fields {', '.join(_KEY_FIELDS + _ROW_FIELDS)}"
         raise InputError("floor row", expected=expected, got=f"unknown {unknown}, missing {missing}")
     key = FloorKey(**{name: row[name] for name in _KEY_FIELDS if name in row})
-    rest = {name: row[name] for name in _ROW_FIELDS if name in row}
+    rest = {"floor": None} | {name: row[name] for name in _ROW_FIELDS if name in row}
     return FloorRow(key=key, **(rest | {"sources": tuple(rest.get("sources", ()))}))

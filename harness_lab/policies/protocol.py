@@ -99,11 +99,6 @@ class StepAsk:
         Steps asked for as a whole; a batch is admitted whole or refused.
     wait_until : Time or None
         None: answer now.
-
-    Raises
-    ------
-    InputError
-        If an amount of the bound is negative, not finite or not a whole number.
     """
 
     __slots__ = ("attempt", "bound", "call", "count", "kind", "node", "wait_until")
@@ -121,7 +116,7 @@ class StepAsk:
         self.node = node
         self.call = call
         self.attempt = attempt
-        self.bound = checked_amounts("bound", bound)
+        self.bound = bound
         self.kind = kind
         self.count = count
         self.wait_until = wait_until

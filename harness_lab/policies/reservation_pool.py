@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from harness_lab.budget import Allocation, ReservationPool
+from harness_lab.budget.pool import checked_amounts
 from harness_lab.errors import InputError
 from harness_lab.outcome import CHANNELS, Code
 from harness_lab.policies.protocol import SpawnAsk, StepAsk
@@ -109,5 +110,6 @@ class PoolModule:
         elif use.status != "unsent":
             spent = use.spent
             if self._charge_hold and None in spent:
-                spent = tuple(b if s is None else s for s, b in zip(spent, ask.bound, strict=True))
+                bound = checked_amounts("bound", ask.bound)
+                spent = tuple(b if s is None else s for s, b in zip(spent, bound, strict=True))
             self.pool.commit(allocation, spent)

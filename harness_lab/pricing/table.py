@@ -70,8 +70,8 @@ class Price:
         for name in _KINDS:
             value = getattr(self, name)
             if value is not None:
-                count(name, value, maximum=MAX_PRICE)
-        count("above_input_tokens", self.above_input_tokens)
+                object.__setattr__(self, name, count(name, value, maximum=MAX_PRICE))
+        object.__setattr__(self, "above_input_tokens", count("above_input_tokens", self.above_input_tokens))
 
     @classmethod
     def usd_per_million(cls, *, input: object, output: object, **other: object) -> Price:
@@ -141,7 +141,7 @@ class PriceTable:
         return applying
 
     def cost(self, model: str, tokens: TokenCounts) -> int | None:
-        """Price one call, nano-dollars, half to even; None when the model has no price or a count is unknown.
+        """Price one call, nano-dollars, half to even; None when the model has no price or a count it needs is unknown.
 
         Raises
         ------
@@ -153,8 +153,10 @@ class PriceTable:
         if tier is None or tokens.output is None:
             return None
         fresh, read, write = tokens.input_fresh or 0, tokens.cache_read or 0, tokens.cache_write or 0
-        write_1h = tokens.cache_write_1h or 0
         p_fresh, p_read, p_write, p_write_1h, p_output = tier.rates()
+        if tokens.cache_write_1h is None and write and p_write != p_write_1h:
+            return None
+        write_1h = tokens.cache_write_1h or 0
         pusd = _rules.picodollars(
             fresh, read, write, write_1h, tokens.output, p_fresh, p_read, p_write, p_write_1h, p_output
         )
