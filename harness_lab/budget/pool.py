@@ -301,5 +301,3 @@ def _left(account: Account) -> int:
 
 def _smaller(account: Account) -> Helps:
     return "smaller" if _left(account) > 0 else "nothing"
-
-

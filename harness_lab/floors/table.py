@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from harness_lab.outcome import UNITS, Unit
 from harness_lab.usage import count, optional_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +168,8 @@ class FloorTable:
         InputError
             If a row has an unknown field or misses one.
         """
+        if isinstance(rows, (str, Mapping)) or not isinstance(rows, Iterable):
+            raise InputError("floor table", expected="a list of rows", got=rows)
         return cls(tuple(_row(row) for row in rows))
 
 
@@ -189,6 +192,8 @@ def _with_note(row: FloorRow, note: str) -> FloorRow:
 
 
 def _row(row: Mapping[str, Any]) -> FloorRow:
+    if not isinstance(row, Mapping):
+        raise InputError("floor row", expected="a table of fields", got=row)
     unknown = sorted(set(row) - set(_KEY_FIELDS) - set(_ROW_FIELDS))
     missing = sorted({"backend", "model"} - set(row))
     if unknown or missing:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,8 +16,6 @@ from harness_lab.policies.shared_ledger import SharedLedgerSpec, UnknownUsage
 from harness_lab.policies.tree_limits import Concurrency, TreeLimitsSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from harness_lab.policies.protocol import ModuleSpec
 
 _START = Time(0)
@@ -55,6 +54,8 @@ class PolicySpec:
     scope: Literal["run"] = "run"
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise InputError("name of the policy", expected="some text", got=self.name)
         kinds = [module.kind for module in self.modules]
         if len(set(kinds)) < len(kinds):
             raise InputError("modules", expected="at most one of a kind", got=kinds)
@@ -106,13 +107,16 @@ class PolicySpec:
         unknown = sorted(set(data) - {"name", "modules", "max_wait_s"})
         if unknown or "name" not in data:
             raise InputError("policy", expected="name, modules and maybe max_wait_s", got=unknown or sorted(data))
-        modules = tuple(_module(entry) for entry in data.get("modules", ()))
+        entries = data.get("modules", ())
+        if not isinstance(entries, (list, tuple)):
+            raise InputError("modules", expected="a list of modules", got=entries)
+        modules = tuple(_module(entry) for entry in entries)
         return cls(name=data["name"], modules=modules, max_wait_s=data.get("max_wait_s"))
 
 
 def _module(entry: Mapping[str, Any]) -> ModuleSpec:
-    kind = entry.get("kind")
-    if kind not in MODULES:
+    kind = entry.get("kind") if isinstance(entry, Mapping) else entry
+    if not isinstance(kind, str) or kind not in MODULES:
         raise InputError("kind of module", expected=f"one of {', '.join(MODULES)}", got=kind)
     values = {key: value for key, value in entry.items() if key != "kind"}
     known = {f.name for f in fields(MODULES[kind])} - {"kind"}

@@ -6,16 +6,14 @@ never the price of summed tokens. A model without a price is an unknown cost, ne
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness_lab.errors import InputError
 from harness_lab.pricing import _rules
 from harness_lab.usage import MAX_NUSD, TokenCounts, count
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 PUSD_PER_NUSD = 1000
 MAX_PRICE = 1_000_000_000
@@ -184,6 +182,22 @@ class PriceTable:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> PriceTable:
-        """Read what :meth:`to_dict` wrote."""
-        models = {model: tuple(Price(**tier) for tier in tiers) for model, tiers in data["models"].items()}
-        return cls(models, source=data.get("source", "by hand"), date=data.get("date"))
+        """Read what :meth:`to_dict` wrote.
+
+        Raises
+        ------
+        InputError
+            If there are no models, or a tier has an unknown field or misses a price.
+        """
+        models = data.get("models")
+        if not isinstance(models, Mapping):
+            raise InputError("price table", expected="models and maybe source and date", got=sorted(data))
+        read = {model: tuple(_price(model, tier) for tier in tiers) for model, tiers in models.items()}
+        return cls(read, source=data.get("source", "by hand"), date=data.get("date"))
+
+
+def _price(model: str, tier: Mapping[str, Any]) -> Price:
+    known = {f.name for f in fields(Price)}
+    if not {"input", "output"} <= set(tier) <= known:
+        raise InputError(f"tier of {model}", expected=f"input, output and some of {sorted(known)}", got=sorted(tier))
+    return Price(**tier)

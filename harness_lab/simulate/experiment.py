@@ -65,8 +65,8 @@ class Experiment:
     Examples
     --------
     >>> from harness_lab.policies import shared_ledger, unlimited
-    >>> from harness_lab.providers import ModelProfile
-    >>> from harness_lab.simulate.workload import AgentProfile
+    >>> from harness_lab.providers import MockProvider, ModelProfile
+    >>> from harness_lab.simulate.workload import AgentProfile, Workload
     >>> from harness_lab.stats.distributions import Distribution
     >>> three, many = Distribution.constant(3), Distribution.constant(1000)
     >>> agent = AgentProfile(model="m", calls=three, startup_tokens=many)

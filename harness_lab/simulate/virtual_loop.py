@@ -127,6 +127,9 @@ class VirtualLoop(_Loop):
     async def shutdown_asyncgens(self) -> None:
         """Do nothing: generators end with their coroutines."""
 
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        """Do nothing: a cancelled timer is skipped when its instant comes."""
+
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         """Keep the first failure of a callback; the run raises it."""
         if self._failure is None:

@@ -1,0 +1,117 @@
+"""Experiment files: what they build, and what they refuse in one clear line."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness_lab.datasets import data_dir
+from harness_lab.errors import InputError, ReadError
+from harness_lab.simulate import build_experiment, load_experiment
+
+TEXT = """
+name = "small"
+runs = 5
+seed = 3
+[workload]
+root = "lead"
+[workload.agents.lead]
+model = "m"
+calls = 3
+startup_tokens = { dist = "uniform", loc = 500, scale = 1000 }
+backend = "cli"
+[[workload.agents.lead.spawns]]
+agent = "helper"
+count = 2
+after = [0]
+ask = { tokens = 8000, cost_usd = 0.5 }
+[workload.agents.helper]
+model = "m"
+calls = 1
+startup_tokens = 200
+[provider.models.m]
+output_tokens = 50
+latency_s = 1
+[provider.prices]
+m = [{ input = 3.0, output = 15.0 }, { above_input_tokens = 1000, input = 6.0, output = 15.0 }]
+[[policies]]
+name = "pool"
+max_wait_s = 10
+[policies.reservation_pool]
+tokens = 50_000
+"""
+
+
+def data(**changes: Any) -> dict[str, Any]:
+    return tomllib.loads(TEXT) | changes
+
+
+def test_a_file_builds_workload_provider_and_policies(tmp_path: Path) -> None:
+    (tmp_path / "x.toml").write_text(TEXT)
+    experiment = load_experiment(tmp_path / "x.toml")
+    assert (experiment.runs, experiment.seed, experiment.name) == (5, 3, "small")
+    (spawn,) = experiment.workload.agents["lead"].spawns
+    assert (spawn.count, spawn.after, spawn.budget[2], spawn.budget[4]) == (2, (0,), 8000, 500_000_000)
+    assert [tier.above_input_tokens for tier in experiment.provider.prices.models["m"]] == [0, 1000]
+    assert experiment.policies[0].max_wait_s == 10
+    assert set(experiment.run().settlements.nodes["agent"]) == {"lead", "helper"}
+
+
+def test_the_shipped_file_fits_the_shipped_records() -> None:
+    experiment = load_experiment(data_dir() / "experiment.toml")
+    assert set(experiment.workload.agents) == {"lead", "worker", "reviewer"}
+    assert [policy.name for policy in experiment.policies] == [
+        "shared ledger",
+        "reservation pool",
+        "pool + tree limits",
+    ]
+
+
+def test_models_without_a_price_by_hand_take_the_list_price() -> None:
+    given = data()
+    given["workload"]["agents"]["helper"]["model"] = "claude-sonnet-4-5"
+    given["provider"]["models"]["claude-sonnet-4-5"] = given["provider"]["models"]["m"]
+    prices = build_experiment(given).provider.prices
+    assert prices.models["claude-sonnet-4-5"][0].input == 3_000_000
+    assert prices.source.startswith("by hand and genai-prices")
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        (("runs",), 0, "at least 1"),
+        (("seed",), -1, "seed"),
+        (("workload", "root"), "nobody", "profile for each"),
+        (("workload", "agents", "lead", "calls"), {"dist": "nope"}, "dist"),
+        (("workload", "agents", "lead", "calls"), {"dist": "lognorm", "s": float("nan")}, "expected"),
+        (("workload", "agents", "lead", "model"), "other", "models of the workload"),
+        (("workload", "agents", "lead", "tokens"), 3, "extra inputs"),
+        (("provider", "models", "m", "error_rate"), 1.5, "error_rate"),
+        (("provider", "prices", "m"), {"output": 1.0}, "input and output"),
+        (("policies",), [], "at least one"),
+        (("policies",), [{"name": "a"}, {"name": "a"}], "different names"),
+        (("policies",), [{"name": "a", "warp": {"speed": 9}}], "shared_ledger"),
+        (("policies",), [{"name": "a", "shared_ledger": {}}], "max_steps"),
+        (("policies",), [{"name": "a", "tree_limits": {"max_depth": -1}}], "max_depth"),
+        (("policies",), [{"name": "a", "max_wait_s": 5, "tree_limits": {"max_concurrent": 2}}], "max_depth=1"),
+    ],
+)
+def test_what_is_wrong_is_named(place: tuple[str, ...], value: object, message: str) -> None:
+    given = data()
+    inner = given
+    for name in place[:-1]:
+        inner = inner[name]
+    inner[place[-1]] = value
+    with pytest.raises(InputError, match=message):
+        build_experiment(given)
+
+
+def test_a_missing_or_broken_file_says_what_was_expected(tmp_path: Path) -> None:
+    with pytest.raises(ReadError, match=r"experiment file \(TOML\)"):
+        load_experiment(tmp_path / "nowhere.toml")
+    (tmp_path / "bad.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(ReadError, match=r"experiment file \(TOML\)"):
+        load_experiment(tmp_path / "bad.toml")
