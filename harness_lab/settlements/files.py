@@ -1,0 +1,148 @@
+"""Finding and opening record files without getting stuck: bounded heads and lines, no loops, regular files only."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import stat
+import zlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Final, cast
+
+from harness_lab.errors import ReadError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+HEAD_BYTES: Final = 65_536
+"""How much of a file is looked at to tell its format."""
+
+MAX_LINE_BYTES: Final = 16 * 2**20
+"""The longest line that is taken; longer ones are set aside unread."""
+
+MAX_JSON_BYTES: Final = 256 * 2**20
+"""The largest file that is read as one JSON document."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFile:
+    """One file that may hold records.
+
+    Parameters
+    ----------
+    path : Path
+        Where it is.
+    name : str
+        How it is called in reports and in the column ``source``: from the folder or file that was named by the user on,
+        so that no home directory gets into a table.
+    head : bytes
+        Its first ``HEAD_BYTES`` bytes, decompressed.
+    named : bool
+        The user named this very file; otherwise it was found in a folder.
+    """
+
+    path: Path
+    name: str
+    head: bytes = field(repr=False)
+    named: bool
+
+
+@dataclass(slots=True)
+class Found:
+    """What lies under some paths: files that could be opened, and those that could not, with the reason."""
+
+    files: list[RecordFile] = field(default_factory=list)
+    unreadable: list[tuple[str, str]] = field(default_factory=list)
+
+
+UNREADABLE: Final = (OSError, EOFError, zlib.error)
+"""What opening and reading a file may raise, packed ones included."""
+
+
+def find(paths: Sequence[str | os.PathLike[str]]) -> Found:
+    """Return the regular files under `paths`, each once, in a fixed order.
+
+    Folders are walked without following links to folders, so a loop of links ends nowhere; sockets, pipes and devices
+    are never opened.
+
+    Raises
+    ------
+    ReadError
+        If a path that was named does not exist, is no file or folder, or cannot be opened.
+    """
+    found = Found()
+    seen: set[tuple[int, int]] = set()
+    for given in paths:
+        root = Path(given)
+        try:
+            is_folder = stat.S_ISDIR(root.stat().st_mode)
+        except (OSError, ValueError) as error:
+            raise ReadError(str(given), expected="a file or folder that exists", got=_why(error)) from None
+        for path in _walk(root) if is_folder else [root]:
+            _add(found, path, root, seen, named=not is_folder)
+    return found
+
+
+def _walk(root: Path) -> Iterator[Path]:
+    for folder, folders, names in os.walk(root, followlinks=False):
+        folders.sort()
+        yield from (Path(folder, name) for name in sorted(names))
+
+
+def _add(found: Found, path: Path, root: Path, seen: set[tuple[int, int]], *, named: bool) -> None:
+    name = path.name if named else (Path(root.resolve().name) / path.relative_to(root)).as_posix()
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError("not a regular file")
+        if (status.st_dev, status.st_ino) in seen:
+            return
+        seen.add((status.st_dev, status.st_ino))
+        head = _head(path)
+    except UNREADABLE as error:
+        if named:
+            raise ReadError(name, expected="a file that can be opened", got=_why(error)) from None
+        found.unreadable.append((name, f"cannot be opened: {_why(error)}"))
+        return
+    found.files.append(RecordFile(path, name, head, named))
+
+
+def _head(path: Path) -> bytes:
+    with open_bytes(path) as file:
+        return file.read(HEAD_BYTES)
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "no such file or folder"
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """Open a file for reading bytes, decompressing gzip (by content, not by name) as it is read."""
+    with path.open("rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+    return cast("IO[bytes]", gzip.open(path, "rb")) if packed else path.open("rb")
+
+
+def lines(path: Path, *, max_bytes: int = MAX_LINE_BYTES) -> Iterator[tuple[int, bytes | None]]:
+    """Yield (number from 1, line without its end) one at a time; None in place of a line longer than `max_bytes`.
+
+    Memory stays within `max_bytes`, whatever the file's size.
+    """
+    number = 0
+    with open_bytes(path) as file:
+        while line := file.readline(max_bytes + 1):
+            number += 1
+            if len(line) <= max_bytes or line.endswith(b"\n"):
+                yield number, line.rstrip(b"\r\n")
+                continue
+            while line and not line.endswith(b"\n"):
+                line = file.readline(max_bytes)
+            yield number, None
+
+
+def is_binary(head: bytes) -> bool:
+    """Whether a file's head looks like no text: it has NUL bytes (UTF-16 has them too and is not read)."""
+    return b"\0" in head

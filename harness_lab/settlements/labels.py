@@ -1,0 +1,84 @@
+"""Labels: outcomes and groups that the records do not hold, joined by run id.
+
+A labels file is a flat table with the column ``run`` and any of those in ``LABELS``. What judges the result goes to
+the run's root, what groups runs goes to all its nodes. A label replaces what the record said; an empty one leaves it
+alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pandas as pd
+import pyarrow as pa
+from pydantic import ValidationError
+
+from harness_lab.errors import InputError, ReadError
+from harness_lab.settlements.columns import NODE_COLUMNS
+from harness_lab.settlements.convert import Unfit
+from harness_lab.settlements.files import UNREADABLE, find
+from harness_lab.settlements.readers.tables import Bad, lines_of
+from harness_lab.settlements.rows import NodeRow, why_not
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+JUDGEMENTS: Final = ("delivered", "score", "eligible", "eligible_reason")
+GROUPS: Final = ("task_kind", "user", "team", "repo", "session")
+LABELS: Final = (*JUDGEMENTS, *GROUPS)
+"""The columns that a labels file may have beside ``run``."""
+
+
+def join_labels(nodes: pd.DataFrame, path: str | os.PathLike[str]) -> tuple[pd.DataFrame, str]:
+    """Return the nodes with the labels of the file at `path`, and a note on how many runs were labelled.
+
+    Raises
+    ------
+    ReadError
+        If the file cannot be read.
+    InputError
+        If it has other columns, a value of the wrong type, or two labels for one run.
+    """
+    labels = _read(path)
+    joined = nodes.copy()
+    root = nodes["parent"].isna()
+    for column in NODE_COLUMNS:
+        if column.name not in LABELS:
+            continue
+        found = {run: row[column.name] for run, row in labels.items() if row[column.name] is not None}
+        values = pd.Series(nodes["run"].map(found), index=nodes.index).astype(column.dtype)
+        wanted = values.notna() & (root if column.name in JUDGEMENTS else True)
+        joined[column.name] = nodes[column.name].mask(wanted, values)
+    known = set(nodes["run"])
+    matched = sum(run in known for run in labels)
+    return joined, f"labels: {matched:,} of {len(labels):,} label(s) found their run ({len(known):,} runs)"
+
+
+def _read(path: str | os.PathLike[str]) -> dict[str, Mapping[str, Any]]:
+    files = find([path]).files
+    if len(files) != 1 or not files[0].named:
+        raise ReadError(str(path), expected="one labels file", got="a folder")
+    labels: dict[str, Mapping[str, Any]] = {}
+    try:
+        for line in lines_of(files[0].path, files[0].head):
+            if isinstance(line, Bad):
+                raise InputError(f"{path}:{line.number}", expected="a row of labels", got=line.reason)
+            row = _label(line.values, f"{path}:{line.number}")
+            if row["run"] in labels:
+                raise InputError(f"{path}:{line.number}", expected="one label for each run", got=row["run"])
+            labels[row["run"]] = row
+    except (Unfit, pa.ArrowException, *UNREADABLE) as error:
+        raise ReadError(str(path), expected="a CSV, JSON lines or Parquet table of labels", got=str(error)) from None
+    return labels
+
+
+def _label(values: Mapping[str, object], where: str) -> Mapping[str, Any]:
+    extra = sorted(set(values) - {"run", *LABELS})
+    if extra or "run" not in values:
+        raise InputError(where, expected=f"the columns run and any of {', '.join(LABELS)}", got=sorted(values))
+    given = {name: value for name, value in values.items() if value not in (None, "")}
+    try:
+        return NodeRow.model_validate({"node": "0", **given}).__dict__
+    except ValidationError as error:
+        raise InputError(where, expected="labels of the right type", got=why_not(error)) from None

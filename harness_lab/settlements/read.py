@@ -1,0 +1,161 @@
+"""``read``: from files and folders of records, whatever their format, to one table."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from harness_lab.errors import InputError, ReadError
+from harness_lab.settlements.files import Found, RecordFile, find, is_binary
+from harness_lab.settlements.labels import join_labels
+from harness_lab.settlements.merge import merge
+from harness_lab.settlements.readers import PRESETS, READERS
+from harness_lab.settlements.readers.base import Reader, ReaderOutput, ReadOptions, Rows
+from harness_lab.settlements.readers.flat import FlatReader, check_map
+from harness_lab.settlements.report import ReadReport, SetAside
+from harness_lab.settlements.settlements import Settlements
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+Path = str | os.PathLike[str]
+
+
+def formats() -> dict[str, str]:
+    """Return the formats that can be read: name → what a file of it looks like."""
+    return {reader.name: reader.expects for reader in READERS}
+
+
+def read(
+    paths: Path | Sequence[Path],
+    *,
+    format: str = "auto",
+    columns: Mapping[str, str] | str | None = None,
+    labels: Path | None = None,
+) -> Settlements:
+    """Read records into a settlement table.
+
+    A record that cannot be taken is set aside with file, line and reason (``result.report``); files of other kinds in a
+    folder are left alone and counted in a note. Texts of prompts and answers are never taken.
+
+    Parameters
+    ----------
+    paths : path or sequence of paths
+        Files and folders, also mixed; folders are searched to the bottom, without following links to folders.
+    format : str, default "auto"
+        Name of a format (:func:`formats`); "auto" tells by content.
+    columns : mapping or str, optional
+        For flat tables: field → column of the file (``{"cost_usd": "spend"}``), ``"=value"`` for a constant,
+        ``"a.b"`` for nested JSON; or the name of a preset. All files are then flat tables.
+    labels : path, optional
+        A flat table with the column ``run`` and any of ``delivered, score, eligible, eligible_reason, task_kind,
+        user, team, repo, session``, joined by run.
+
+    Returns
+    -------
+    Settlements
+        All rows; what was read twice counts once.
+
+    Raises
+    ------
+    ReadError
+        If a path does not exist, a named file is of no known format or empty, or nothing at all can be read.
+    InputError
+        If the format, the preset, a field or a column does not exist.
+    """
+    listed: Sequence[Path] = [paths] if isinstance(paths, (str, os.PathLike)) else paths
+    options = ReadOptions(columns=_columns(columns))
+    found = find(listed)
+    sorted_out = _sort_out(found, _readers(format, options), options)
+    outputs = [reader.read(files, options) for reader, files in sorted_out.by_reader if files]
+    for name, reason in found.unreadable:
+        sorted_out.output.reject(name, None, reason)
+    outputs.append(sorted_out.output)
+    if not any(output.read for output in outputs):
+        wanted = "; ".join(formats().values())
+        raise ReadError(", ".join(map(str, listed)), expected=f"records: {wanted}", got="no records")
+    return _table(outputs, files=sum(len(files) for _, files in sorted_out.by_reader), labels=labels)
+
+
+def _columns(columns: Mapping[str, str] | str | None) -> Mapping[str, str] | None:
+    if not isinstance(columns, str):
+        check_map(columns)
+        return columns
+    if columns not in PRESETS:
+        raise InputError("columns", expected=f"a column map or one of {', '.join(sorted(PRESETS))}", got=columns)
+    return PRESETS[columns]
+
+
+def _readers(name: str, options: ReadOptions) -> tuple[Reader, ...]:
+    by_name = {reader.name: reader for reader in READERS}
+    if name != "auto" and name not in by_name:
+        raise InputError("format", expected=f"auto or one of {', '.join(by_name)}", got=name)
+    if options.columns is not None and name not in {"auto", FlatReader.name}:
+        raise InputError("columns", expected="no column map: only flat tables have columns to map", got=name)
+    if options.columns is not None:
+        return (by_name[FlatReader.name],)
+    return READERS if name == "auto" else (by_name[name],)
+
+
+@dataclass(slots=True)
+class _SortedOut:
+    by_reader: list[tuple[Reader, list[RecordFile]]]
+    output: ReaderOutput = field(default_factory=ReaderOutput)
+
+
+def _sort_out(found: Found, readers: tuple[Reader, ...], options: ReadOptions) -> _SortedOut:
+    """Give each file to the first reader that knows it; complain about a named file that nobody knows."""
+    result = _SortedOut([(reader, []) for reader in readers])
+    alone: list[str] = []
+    for file in found.files:
+        if file.named and not file.head:
+            raise ReadError(file.name, expected=_expected(readers), got="an empty file")
+        taker = next((files for reader, files in result.by_reader if _takes(reader, file, options)), None)
+        if taker is None and file.named:
+            if len(readers) > 1:
+                raise ReadError(file.name, expected=_expected(readers), got=_looks_like(file))
+            taker = result.by_reader[0][1]  # the user said which format it is
+        if taker is not None:
+            taker.append(file)
+        elif not file.name.endswith(".calls.parquet"):  # those are read with the nodes beside them
+            alone.append(file.name)
+    if alone:
+        shown = ", ".join(alone[:5]) + (", ..." if len(alone) > 5 else "")
+        result.output.notes.append(f"{len(alone):,} file(s) of other kinds were left alone: {shown}")
+    return result
+
+
+def _takes(reader: Reader, file: RecordFile, options: ReadOptions) -> bool:
+    if options.columns is not None and isinstance(reader, FlatReader):
+        return reader.takes(file.path)
+    return reader.sniff(file.path, file.head)
+
+
+def _expected(readers: tuple[Reader, ...]) -> str:
+    return "; or ".join(reader.expects for reader in readers)
+
+
+def _looks_like(file: RecordFile) -> str:
+    return "binary content" if is_binary(file.head) else "text of no known format"
+
+
+def _table(outputs: Sequence[ReaderOutput], *, files: int, labels: Path | None) -> Settlements:
+    """Put the outputs together, once each, and join the labels."""
+    nodes, calls = Rows.join(output.nodes for output in outputs), Rows.join(output.calls for output in outputs)
+    merged = merge(nodes, calls)
+    set_aside: list[SetAside] = [item for output in outputs for item in output.set_aside]
+    notes = [note for output in outputs for note in output.notes] + merged.notes
+    nodes = merged.nodes
+    if labels is not None:
+        nodes, note = join_labels(nodes, labels)
+        notes.append(note)
+    report = ReadReport(
+        files=files,
+        read=sum(output.read for output in outputs),
+        kept=len(nodes),
+        set_aside=(*set_aside, *merged.set_aside),
+        duplicates=merged.duplicates,
+        notes=tuple(notes),
+    )
+    return Settlements(nodes=nodes, calls=None if merged.calls.empty else merged.calls, report=report)

@@ -1,0 +1,15 @@
+"""One reader per record format; a new one is one file here and one line in ``READERS``."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from harness_lab.settlements.readers.base import Reader, ReaderOutput, ReadOptions
+from harness_lab.settlements.readers.flat import FlatReader
+from harness_lab.settlements.readers.mini_swe_agent import MiniSweAgentReader
+from harness_lab.settlements.readers.presets import PRESETS
+
+READERS: Final[tuple[Reader, ...]] = (MiniSweAgentReader(), FlatReader())
+"""All readers, in the order in which they are asked whether a file is theirs."""
+
+__all__ = ["PRESETS", "READERS", "FlatReader", "MiniSweAgentReader", "ReadOptions", "Reader", "ReaderOutput"]

@@ -1,0 +1,231 @@
+"""Flat tables: CSV, JSON lines (or one JSON array) and Parquet, with a column map; also our own rows with no map.
+
+Without a map the file's own column names have to be the table's (``cost_usd``, ``duration_s``, ``start`` and the like
+are understood). With one, only the mapped columns are read. Numbers may be text. Empty fields are unknown.
+
+Prompt counts: ``input_total`` counts the whole prompt, cached part included (the usual ``prompt_tokens``); with
+``cache_read`` beside it, ``input_fresh`` follows. A source that has no column for cache writes is taken to have none
+apart from ``input_fresh``. A source whose count leaves the cached part out is mapped to ``input_fresh`` instead.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from harness_lab.errors import InputError, ReadError
+from harness_lab.settlements import store
+from harness_lab.settlements.columns import NODE_NAMES
+from harness_lab.settlements.convert import TARGETS, Unfit, converted, is_naive
+from harness_lab.settlements.files import UNREADABLE, RecordFile, is_binary
+from harness_lab.settlements.readers.base import ReaderOutput, ReadOptions
+from harness_lab.settlements.readers.tables import PARQUET_MAGIC, Bad, Line, header, lines_of
+from harness_lab.settlements.rows import shown
+from harness_lab.settlements.schema import SCHEMA_VERSION
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FIELDS: Final = (*NODE_NAMES, *TARGETS)
+"""Every field that a column map may name."""
+
+_VERSIONS: Final = frozenset(map(str, range(1, SCHEMA_VERSION + 1)))
+_SUFFIXES: Final = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".csv.gz", ".jsonl.gz")
+
+
+class FlatReader:
+    """Reader of flat tables."""
+
+    name = "flat"
+    expects = (
+        "CSV, JSON lines or Parquet with the settlement table's columns, or any other with columns={field: column}"
+    )
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        """Return whether the file has the settlement table's own columns."""
+        if path.name.endswith(".calls.parquet"):
+            return False  # read together with the nodes beside it
+        names = header(path, head)
+        return "run" in names and all(name in FIELDS for name in names)
+
+    def takes(self, path: Path) -> bool:
+        """Return whether a file found in a folder is read with a column map: its name says that it is flat."""
+        return path.name.lower().endswith(_SUFFIXES) and not path.name.endswith(".calls.parquet")
+
+    def read(self, files: Sequence[RecordFile], options: ReadOptions) -> ReaderOutput:
+        """Read flat tables.
+
+        Raises
+        ------
+        InputError
+            If the map names a field that the table does not have or a column that a file does not have.
+        ReadError
+            If a file that was named is no table, or has no rows.
+        """
+        output = ReaderOutput()
+        check_map(options.columns)
+        for file in files:
+            before = output.read
+            if options.columns is None and self._read_own(file, output):
+                continue
+            _read_file(file, options.columns, output)
+            if file.named and output.read == before:
+                raise ReadError(file.name, expected="a table with at least one row", got="no rows")
+        return output
+
+    def _read_own(self, file: RecordFile, output: ReaderOutput) -> bool:
+        """Read a Parquet file that this package wrote; False if it is none."""
+        if not file.head.startswith(PARQUET_MAGIC):
+            return False
+        try:
+            if store.stored_version(pq.read_schema(file.path).metadata) is None:
+                return False
+        except (pa.ArrowException, OSError):
+            return False
+        try:
+            nodes, calls, report = store.read(file.path)
+        except ReadError as error:
+            _refuse(file, output, str(error))
+            return True
+        output.read += len(nodes)
+        output.nodes.add_frame(nodes)
+        if calls is not None:
+            output.calls.add_frame(calls)
+        if report.set_aside:
+            output.notes.append(
+                f"{file.name} was made of {report.read:,} records, {len(report.set_aside):,} set aside then"
+            )
+        return True
+
+
+def check_map(columns: Mapping[str, str] | None) -> None:
+    """Refuse a column map that names fields which the table does not have.
+
+    Raises
+    ------
+    InputError
+        Naming the field and all that exist.
+    """
+    for name in columns or ():
+        if name not in FIELDS:
+            raise InputError("column map", expected=f"fields of the table ({', '.join(FIELDS)})", got=name)
+
+
+def _read_file(file: RecordFile, columns: Mapping[str, str] | None, output: ReaderOutput) -> None:
+    if is_binary(file.head) and not file.head.startswith(PARQUET_MAGIC):
+        _refuse(file, output, "binary content")
+        return
+    source = _Mapped(file, columns)
+    try:
+        for line in lines_of(file.path, file.head):
+            source.take(line, output)
+    except (Unfit, pa.ArrowException, *UNREADABLE) as error:
+        _refuse(file, output, str(error).partition("\n")[0] or type(error).__name__)
+    source.finish(output)
+
+
+def _refuse(file: RecordFile, output: ReaderOutput, reason: str) -> None:
+    """Raise for a file that the user named; set one aside that was found in a folder."""
+    if file.named:
+        raise ReadError(file.name, expected="a CSV, JSON lines or Parquet table in UTF-8", got=reason)
+    output.reject(file.name, None, f"cannot be read as a table: {reason}")
+
+
+class _Mapped:
+    """One flat file being read: which of its columns become which fields, and how its rows are named."""
+
+    def __init__(self, file: RecordFile, columns: Mapping[str, str] | None) -> None:
+        self.file, self.own = file, columns is None
+        mapped = columns or {}
+        self.constants = {name: value[1:] for name, value in mapped.items() if value.startswith("=")}
+        self.columns = {name: value for name, value in mapped.items() if not value.startswith("=")}
+        self.seen: set[str] = set()
+        self.nodes: Counter[str] = Counter()
+        self.naive = 0
+
+    def take(self, line: Line | Bad, output: ReaderOutput) -> None:
+        """Add one row to the output, or set it aside."""
+        if isinstance(line, Bad):
+            output.reject(self.file.name, line.number, line.reason)
+            return
+        self.seen.update(line.values)
+        try:
+            row = self._row(line)
+        except Unfit as error:
+            output.reject(self.file.name, line.number, str(error))
+            return
+        output.node(row)
+
+    def _row(self, line: Line) -> dict[str, object]:
+        picked: dict[str, object] = dict(self.constants)
+        pairs = ((name, name) for name in line.values) if self.own else self.columns.items()
+        for name, column in pairs:
+            value = look_up(line.values, column)
+            if value is not None and value != "":
+                picked[name] = value
+        self.naive += any(is_naive(picked[name]) for name in ("start", "end") if name in picked)
+        row = converted(picked)
+        _check_version(row.pop("schema_version", SCHEMA_VERSION))
+        self._complete(row, line)
+        return row
+
+    def _complete(self, row: dict[str, object], line: Line) -> None:
+        """Name the row where the file does not, and say where it came from."""
+        run = row.setdefault("run", f"{self.file.name}:{line.number}")
+        if "node" not in row:
+            row["node"] = str(self.nodes[str(run)])
+            self.nodes[str(run)] += 1
+        row.setdefault("source", self.file.name)
+        row.setdefault("line", line.number)
+        if "cost_nusd" in row:
+            row.setdefault("cost_source", "recorded")
+        has_writes = "cache_write" in (line.values if self.own else self.columns)
+        if "input_total" in row and "cache_read" in row and not has_writes:
+            row["cache_write"] = 0
+
+    def finish(self, output: ReaderOutput) -> None:
+        """Complain about mapped columns that no row had; note times without a zone."""
+        if self.own and self.seen - set(FIELDS):
+            unknown = ", ".join(sorted(self.seen - set(FIELDS)))
+            hint = f"give a map for these columns: {unknown}"
+            raise InputError(self.file.name, expected="the settlement table's columns", got=unknown, hint=hint)
+        missing = [column for column in self.columns.values() if self.seen and column not in self.seen]
+        missing = [column for column in missing if column.split(".")[0] not in self.seen]
+        if missing:
+            raise InputError(f"column map for {self.file.name}", expected=_listed(self.seen), got=missing[0])
+        if self.naive:
+            output.notes.append(f"{self.file.name}: {self.naive:,} row(s) have times without a zone; read as UTC")
+
+
+def _check_version(version: object) -> None:
+    if str(version) not in _VERSIONS:
+        raise Unfit(f"schema_version: should be at most {SCHEMA_VERSION}, got {shown(version)}")
+
+
+def _listed(names: set[str]) -> str:
+    return f"columns that exist ({', '.join(sorted(names))})"
+
+
+def look_up(values: Mapping[str, object], column: str) -> object:
+    """Return a column's value; ``a.b`` reaches into nested objects where there is no column of that very name.
+
+    Examples
+    --------
+    >>> look_up({"usage": {"prompt_tokens": 7}}, "usage.prompt_tokens")
+    7
+    """
+    if column in values or "." not in column:
+        return values.get(column)
+    head, _, rest = column.partition(".")
+    inner = values.get(head)
+    if isinstance(inner, str) and inner.startswith("{"):
+        try:
+            inner = json.loads(inner)
+        except (ValueError, RecursionError):
+            return None
+    return look_up(inner, rest) if isinstance(inner, Mapping) else None

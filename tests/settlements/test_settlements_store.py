@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from harness_lab.errors import ReadError
+from harness_lab.settlements import SCHEMA_VERSION, Settlements
+from harness_lab.settlements.store import VERSION_KEY, calls_path, stored_version
+
+ONE = Settlements.from_columns({"run": "a", "node": ["0"], "output": [5]})
+
+
+def test_the_schema_version_is_in_the_file(tmp_path) -> None:
+    place = ONE.to_parquet(tmp_path / "one.parquet")
+    assert stored_version(pq.read_schema(place).metadata) == SCHEMA_VERSION
+
+
+def test_a_table_of_a_newer_version_is_refused(tmp_path) -> None:
+    place = ONE.to_parquet(tmp_path / "one.parquet")
+    newer = pq.read_table(place).replace_schema_metadata({VERSION_KEY: b"2"})
+    pq.write_table(newer, place)
+    with pytest.raises(ReadError, match=r"^schema_version: expected at most 1, got 2.*newer harness_lab"):
+        Settlements.from_parquet(place)
+
+
+def test_a_table_whose_rows_contradict_the_schema_is_refused(tmp_path) -> None:
+    place = ONE.to_parquet(tmp_path / "one.parquet")
+    stored = pq.read_table(place)
+    bad = stored.set_column(stored.schema.get_field_index("output"), "output", [[-5]])
+    pq.write_table(bad, place)
+    with pytest.raises(ReadError, match=r"nodes\.output: expected at least 0, got -5"):
+        Settlements.from_parquet(place)
+
+
+def test_a_report_that_cannot_be_read_does_not_stop_the_table(tmp_path) -> None:
+    place = ONE.to_parquet(tmp_path / "one.parquet")
+    pq.write_table(pq.read_table(place).replace_schema_metadata({VERSION_KEY: b"1"}), place)
+    assert Settlements.from_parquet(place).report.kept == 1
+
+
+def test_a_folder_named_like_a_partition_adds_no_column(tmp_path) -> None:
+    folder = tmp_path / "year=2026"
+    folder.mkdir()
+    place = ONE.to_parquet(folder / "one.parquet")
+    pd.testing.assert_frame_equal(Settlements.from_parquet(place).nodes, ONE.nodes)
+
+
+def test_calls_lie_beside_their_nodes(tmp_path) -> None:
+    assert calls_path(tmp_path / "runs.parquet") == tmp_path / "runs.calls.parquet"
