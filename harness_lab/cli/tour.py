@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from harness_lab.analyze import CeilingChoice, Comparison, Floors, TruthCheck
-    from harness_lab.analyze.truth import Checked
+    from harness_lab.analyze import CeilingChoice, Comparison, Floors, SettlementDistribution, TruthCheck
     from harness_lab.export import TunedConfig
     from harness_lab.floors import Preflight
     from harness_lab.settlements import Settlements
@@ -40,6 +37,9 @@ class Findings:
     floors: Floors
     asks: tuple[Preflight, ...]
     world: FittedWorld
+    recorded: SettlementDistribution
+    simulated: SettlementDistribution
+    fit_words: str
     experiment: Experiment
     result: Result
     comparison: Comparison
@@ -131,6 +131,8 @@ def _floors(say: _Speaker, found: dict[str, Any], _runs: int | None, _seed: int 
 
 def _fit(say: _Speaker, found: dict[str, Any], runs: int | None, seed: int | None) -> dict[str, Any]:
     from harness_lab import datasets
+    from harness_lab.analyze import distribution
+    from harness_lab.policies import unlimited
     from harness_lab.simulate.config import load_experiment
     from harness_lab.simulate.fit import fit_world
 
@@ -140,7 +142,22 @@ def _fit(say: _Speaker, found: dict[str, Any], runs: int | None, seed: int | Non
     world = fit_world(found["records"], prices=experiment.provider.prices)
     say(world.summary())
     say(world.explain())
-    return {"experiment": experiment, "world": world}
+    free = experiment.with_policies(unlimited()).run(progress=sys.stderr.isatty())
+    recorded, simulated = distribution(found["records"]), distribution(free.settlements)
+    words = "; ".join(_beside(recorded, simulated, q) for q in (0.5, 0.8))
+    say(f"\nSimulated without limits, held against the records: {words}")
+    return {
+        "experiment": experiment,
+        "world": world,
+        "recorded": recorded,
+        "simulated": simulated,
+        "fit_words": words,
+    }
+
+
+def _beside(recorded: SettlementDistribution, simulated: SettlementDistribution, q: float) -> str:
+    ours, theirs = (x.quantile(q).scaled(1e-9, unit="$") for x in (simulated, recorded))
+    return f"{q:.0%} of runs complete within {theirs} as recorded, {ours} as simulated"
 
 
 def _simulate(say: _Speaker, found: dict[str, Any], _runs: int | None, _seed: int | None) -> dict[str, Any]:
@@ -193,6 +210,7 @@ def _completion(result: Result) -> Estimate:
 def _truth(say: _Speaker, found: dict[str, Any], _runs: int | None, _seed: int | None) -> dict[str, Any]:
     from harness_lab import datasets
     from harness_lab.analyze import against_truth
+    from harness_lab.cli.tour_words import estimate_of, truth_of
 
     say.step("The truth: the larger set is synthetic, so every estimate can be held against it")
     truth = against_truth(found["records"], datasets.load_synthetic_truth())
@@ -200,17 +218,8 @@ def _truth(say: _Speaker, found: dict[str, Any], _runs: int | None, _seed: int |
     say("Each estimate beside the generator's truth:")
     for one in truth.checked:
         word = "holds " if one.holds else "MISSES"
-        say(f"  {word}  {one.what}: truth {_shown(one.truth)}; estimate {_estimate(one)}")
+        say(f"  {word}  {one.what}: truth {truth_of(one.truth)}; estimate {estimate_of(one)}")
     return {"truth": truth}
-
-
-def _shown(truth: Mapping[str, Any]) -> str:
-    value = float(truth["value"])
-    return f"${value / 1e9:,.4f}" if truth.get("column") == "cost_nusd" else f"{value:,.6g}"
-
-
-def _estimate(one: Checked) -> Estimate:
-    return one.estimate.scaled(1e-9, unit="$") if one.truth.get("column") == "cost_nusd" else one.estimate
 
 
 def _discover(say: _Speaker, *, look: bool) -> dict[str, Any]:
