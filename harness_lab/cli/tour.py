@@ -157,7 +157,7 @@ def _fit(say: _Speaker, found: dict[str, Any], runs: int | None, seed: int | Non
 
 def _beside(recorded: SettlementDistribution, simulated: SettlementDistribution, q: float) -> str:
     ours, theirs = (x.quantile(q).scaled(1e-9, unit="$") for x in (simulated, recorded))
-    return f"{q:.0%} of runs complete within {theirs} as recorded, {ours} as simulated"
+    return f"{100 * q:.0f} % of runs complete within {theirs} as recorded, {ours} as simulated"
 
 
 def _simulate(say: _Speaker, found: dict[str, Any], _runs: int | None, _seed: int | None) -> dict[str, Any]:
@@ -182,9 +182,10 @@ def _compare(say: _Speaker, found: dict[str, Any], _runs: int | None, _seed: int
 def _tune(say: _Speaker, found: dict[str, Any], _runs: int | None, _seed: int | None) -> dict[str, Any]:
     from harness_lab.analyze import ceiling
     from harness_lab.cli.tour_config import tuned_config
+    from harness_lab.cli.tour_words import share_of
     from harness_lab.export import TunedConfig
 
-    say.step(f"The ceiling: {TARGET:.0%} of runs shall complete, said with {CONFIDENCE:.0%} confidence")
+    say.step(f"The ceiling: {100 * TARGET:.0f} % of runs shall complete, said with {100 * CONFIDENCE:.0f} % confidence")
     choice = ceiling(found["records"], "cost", target=TARGET, confidence=CONFIDENCE)
     say(choice.summary())
     config = tuned_config(found["experiment"], found["records"], choice)
@@ -197,7 +198,7 @@ def _tune(say: _Speaker, found: dict[str, Any], _runs: int | None, _seed: int | 
     fresh = replace(experiment.with_policies(back.policy), seed=experiment.seed + 1)
     confirmed = fresh.run()
     completion = _completion(confirmed)
-    say(f"On fresh draws (seed {fresh.seed}) {completion} of the simulated runs complete under it.")
+    say(f"On fresh draws (seed {fresh.seed}) {share_of(completion)} of the simulated runs complete under it.")
     return {"choice": choice, "config": config, "check": check, "confirmed": confirmed, "completion": completion}
 
 

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from harness_lab.cli.tour_words import estimate_of, truth_of
+from harness_lab.cli.tour_words import estimate_of, share_of, truth_of
 from harness_lab.export.report import Report
+from harness_lab.stats.estimates import percent
 from harness_lab.usage import usd
 
 if TYPE_CHECKING:
@@ -40,10 +41,10 @@ def _findings(report: Report, found: Findings, pictures: Pictures) -> None:
     chosen = usd(choice.ceiling or 0)
     report.section("What was found")
     report.paragraph(
-        f"A cost ceiling of ${chosen:,.2f} a run lets at least {choice.target:.0%} of further runs like the recorded "
-        f"ones complete, said with {choice.confidence:.0%} confidence (n = {choice.bound.n:,} runs). It was put into a "
-        f"limit policy, exported, read back and simulated again: {found.check}. On fresh draws {found.completion} of "
-        "the simulated runs complete under it."
+        f"A cost ceiling of ${chosen:,.2f} a run lets at least {percent(choice.target)} of further runs like the "
+        f"recorded ones complete, said with {percent(choice.confidence)} confidence (n = {choice.bound.n:,} runs). It "
+        f"was put into a limit policy, exported, read back and simulated again: {found.check}. On fresh draws "
+        f"{share_of(found.completion)} of the simulated runs complete under it."
     )
     report.figure(pictures["ceiling"][0], alt=pictures["ceiling"][1], caption=_caption(found))
     report.paragraph(
@@ -78,7 +79,7 @@ def _floors(report: Report, found: Findings, pictures: Pictures) -> None:
         "finish anything. Meeting it promises nothing."
     )
     report.figure(pictures["floors"][0], alt=pictures["floors"][1])
-    report.code(found.floors_of_six.summary())
+    report.paragraph(_apart(found.floors_of_six.summary()))
     asks = [
         {
             "asked, tokens": answer.asked,
@@ -89,19 +90,24 @@ def _floors(report: Report, found: Findings, pictures: Pictures) -> None:
         for answer in found.asks
     ]
     report.table(pd.DataFrame(asks), "Budgets that parents authored for such a child, and an ask at the floor")
-    report.table(_shown(found.floors.to_frame()), "Floors of the synthetic paths, tokens")
+    floors = found.floors.to_frame()
+    columns = ["agent", "model", "floor", "second_lowest", "startup_cost", "n", "clusters", "coverage_at_95"]
+    shown = floors[columns].rename(columns=lambda name: name.replace("_", " "))
+    report.table(shown, "Floors of the synthetic paths, tokens")
+    notes = [f"{record['agent']}: {record['note']}." for record in found.floors.records() if record["note"]]
+    report.paragraph(_apart("\n".join(notes)))
 
 
-def _shown(floors: pd.DataFrame) -> pd.DataFrame:
-    columns = ["agent", "backend", "model", "floor", "second_lowest", "startup_cost", "n", "clusters", "coverage_at_95"]
-    return floors[[*columns, "note"]].rename(columns={"coverage_at_95": "coverage at 95 %"})
+def _apart(lines: str) -> str:
+    """Return lines as paragraphs."""
+    return lines.replace("\n", "\n\n")
 
 
 def _world(report: Report, found: Findings, pictures: Pictures) -> None:
     report.section("A world that behaves like the records")
     report.paragraph(
-        "Workload and provider are fitted to the records, with runs that a limit stopped as lower bounds. Simulated "
-        f"without any limit, they give back what was recorded: {found.fit_words}"
+        "Workload and provider are fitted to the records, with runs that a limit stopped as lower bounds. How near "
+        f"they come, simulated without any limit: {found.fit_words}."
     )
     report.figure(pictures["distribution"][0], alt=pictures["distribution"][1])
     fits = found.world.fits[["of", "quantity", "model", "n", "censored", "reason"]]
@@ -111,10 +117,10 @@ def _world(report: Report, found: Findings, pictures: Pictures) -> None:
 
 def _policies(report: Report, found: Findings, pictures: Pictures) -> None:
     report.section("Three policies on the same luck")
-    report.paragraph(found.result.summary())
+    report.code(found.result.summary())
     report.figure(pictures["policies"][0], alt=pictures["policies"][1])
-    report.paragraph(found.comparison.verdict())
-    report.paragraph(found.comparison.explain())
+    report.paragraph(_apart(found.comparison.verdict()))
+    report.paragraph(_apart(found.comparison.explain()))
 
 
 def _config(report: Report, found: Findings) -> None:

@@ -11,6 +11,11 @@ if TYPE_CHECKING:
     from harness_lab.stats.estimates import Estimate
 
 
+def share_of(estimate: Estimate) -> Estimate:
+    """Return a share as a percentage."""
+    return estimate.scaled(100, unit="%")
+
+
 def truth_of(truth: Mapping[str, Any]) -> str:
     """Return a true value with its unit."""
     value = float(truth["value"])
