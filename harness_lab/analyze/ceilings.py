@@ -1,0 +1,307 @@
+"""Ceilings: the smallest limit that lets a stated share of runs complete, with stated confidence."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from html import escape
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import numpy as np
+import pandas as pd
+
+from harness_lab.analyze.curve import curve_rows
+from harness_lab.analyze.frames import amount, as_names, display, label, parts_by
+from harness_lab.analyze.grouping import AUTO
+from harness_lab.analyze.runs import run_table
+from harness_lab.analyze.sample import Sample, take
+from harness_lab.errors import InputError
+from harness_lab.stats.estimates import Estimate, NotEstimable, check_confidence, percent
+from harness_lab.stats.incidence import incidence_quantile
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
+    from matplotlib.axes import Axes
+
+    from harness_lab.analyze.frames import Data
+
+CeilingChannel = Literal["cost", "calls", "input", "tokens", "time"]
+
+COLUMNS: Final[Mapping[CeilingChannel, str]] = {
+    "cost": "cost_nusd", "calls": "calls", "input": "input_total", "tokens": "tokens", "time": "duration_ns",
+}  # fmt: skip
+"""The run table's column that each channel limits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class CeilingChoice:
+    """The smallest ceiling that keeps a completion target, or why there is none.
+
+    Parameters
+    ----------
+    channel : str
+        What is limited.
+    target, confidence : float
+        Share of all runs that shall complete, and the confidence of that statement.
+    bound : Estimate
+        The amount within which the target share completes: its upper confidence end is the ceiling.
+    largest_target : float
+        The largest completion target that the data support at this confidence; 0 if they support none.
+    sample : Sample
+        The rows it rests on.
+    parts : mapping of tuple to CeilingChoice
+        The same for each group. Empty without `by`.
+    """
+
+    channel: CeilingChannel
+    target: float
+    confidence: float
+    bound: Estimate
+    largest_target: float
+    sample: Sample
+    parts: Mapping[tuple[Any, ...], CeilingChoice] = field(default_factory=dict)
+
+    @property
+    def ceiling(self) -> int | None:
+        """The ceiling, in the channel's unit (nano-dollars, tokens, calls, nanoseconds); None where it is declined."""
+        return None if self.bound.high is None else math.ceil(self.bound.high)
+
+    @property
+    def declined(self) -> NotEstimable | None:
+        """Why there is no ceiling; None if there is one."""
+        return self.bound.interval if isinstance(self.bound.interval, NotEstimable) else None
+
+    def curve(self, candidates: npt.ArrayLike | None = None) -> pd.DataFrame:
+        """Return what other ceilings would have done; see :func:`ceiling_curve`."""
+        return curve_rows(self.sample, self.column, candidates, confidence=0.95)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the delivered runs that each ceiling cuts against the spend that it avoids; return the axes.
+
+        See :func:`harness_lab.plots.plot_ceiling_tradeoff`.
+        """
+        from harness_lab.plots import plot_ceiling_tradeoff
+
+        curve = self.curve()
+        if self.ceiling is not None and len(curve):
+            mine = np.append(curve["ceiling"].to_numpy(dtype=np.float64), float(self.ceiling))
+            curve = self.curve(np.unique(mine))
+        return plot_ceiling_tradeoff(curve, ax=ax, channel=self.channel, chosen=self.ceiling)
+
+    @property
+    def column(self) -> str:
+        """The run table's column."""
+        return COLUMNS[self.channel]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row (or one for each group): the group, the target, the ceiling and what it rests on."""
+        rows = {label(key): part for key, part in self.parts.items()} or {"all": self}
+        return pd.DataFrame([{"group": name, **choice._record()} for name, choice in rows.items()])
+
+    def summary(self) -> str:
+        """Return the choice in plain text, and what the ceiling would have cut."""
+        lines = [f"{label(key)}: {part._line()}" for key, part in self.parts.items()] or [self._line()]
+        if self.ceiling is not None and not self.parts and self.sample.n:
+            lines.append(self._effect())
+        return "\n".join([*lines, f"Rests on {self.sample.tally} ({self.sample.size})."])
+
+    def explain(self) -> str:
+        """Return what the ceiling means, what it does not, and what to do next."""
+        return (
+            f"With {percent(self.confidence)} confidence at least {percent(self.target)} of further runs like these "
+            f"complete within the ceiling. Failed runs count as not completing, so a target above the share that "
+            "completes at all cannot be met by any ceiling. Runs that a limit stopped are allowed for: they would have "
+            "used more. It is assumed that runs do not adapt to the limit, and that further runs are like these.\n"
+            "A ceiling also destroys spend: what the runs that it cuts had used before. curve() shows both sides.\n"
+            "Next: check the choice on runs that it was not made from (by cluster, and earlier against later)."
+        )
+
+    def _line(self) -> str:
+        goal = f"{percent(self.target)} of runs with {percent(self.confidence)} confidence"
+        if self.ceiling is not None:
+            value = "" if self.bound.value is None else f" (these runs: {amount(self.column, self.bound.value)})"
+            return f"{self.channel} ceiling for {goal}: {amount(self.column, self.ceiling)}{value}"
+        unit, factor = display(self.column)
+        why = "" if self.declined is None else f"{self.declined.scaled(factor, unit=unit)}; "
+        best = percent(self.largest_target) if self.largest_target else "none"
+        return f"{self.channel} ceiling for {goal}: declined; {why}largest target supported: {best}"
+
+    def _effect(self) -> str:
+        row = self.curve(np.asarray([self.ceiling], dtype=np.float64)).iloc[0]
+        return (
+            f"At it, {percent(row['cut_share'])} of these runs would be cut ({row['runs_cut']:.0f}; delivered: "
+            f"{row['delivered_cut']:.0f}, unknown: {row['delivered_unknown_cut']:.0f}), "
+            f"{_share(row['avoided_share'])} of the spend avoided, "
+            f"{_share(row['sunk_share'])} sunk in the runs that are cut."
+        )
+
+    def _record(self) -> dict[str, object]:
+        return {
+            "channel": self.channel, "target": self.target, "confidence": self.confidence, "ceiling": self.ceiling,
+            "sample_quantile": self.bound.value, "largest_target": self.largest_target, "n": self.bound.n,
+            "clusters": self.bound.clusters, "method": self.bound.record()["method"],
+            "note": str(self.declined) if self.declined else "",
+        }  # fmt: skip
+
+    def __repr__(self) -> str:
+        value = "declined" if self.ceiling is None else amount(self.column, self.ceiling)
+        return f"CeilingChoice({self.channel}, {percent(self.target)}: {value})"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self.summary())}</pre>"
+
+
+def ceiling(
+    settlements: Data,
+    channel: CeilingChannel = "cost",
+    *,
+    target: float = 0.95,
+    confidence: float = 0.95,
+    by: str | Sequence[str] | None = None,
+    cluster: str | None = AUTO,
+) -> CeilingChoice:
+    """Choose the smallest ceiling within which a target share of runs completes.
+
+    Parameters
+    ----------
+    settlements : Settlements or DataFrame
+        The nodes.
+    channel : {"cost", "calls", "input", "tokens", "time"}
+        What is limited, for the whole run.
+    target : float, default 0.95
+        Share of all runs that shall complete.
+    confidence : float, default 0.95
+        Confidence of the statement; one-sided.
+    by : str or sequence of str, optional
+        Columns whose groups get ceilings of their own.
+    cluster : str or None, default "auto"
+        Column whose rows resemble each other; see :func:`harness_lab.analyze.distribution.distribution`.
+
+    Returns
+    -------
+    CeilingChoice
+        Declined, with the largest target supported, where failures alone or too few or stopped runs do not allow it.
+
+    Notes
+    -----
+    Without stopped runs the ceiling is an order statistic (59 completed runs give 95 % at 95 % confidence, as Wilks
+    computed); with them it is where the lower band of the cumulative incidence of completion reaches the target.
+
+    Examples
+    --------
+    >>> runs = pd.DataFrame({"run": range(59), "outcome": "completed", "cost_nusd": range(59)})
+    >>> ceiling(runs).ceiling, ceiling(runs.head(50)).ceiling
+    (58, None)
+    """
+    column = _column(channel)
+    check_confidence(target, what="target")
+    runs, names = run_table(settlements), as_names(by)
+    parts = {
+        key: _choose(take(rows, column, cluster=cluster), channel, target, confidence)
+        for key, rows in (parts_by(runs, names) if names else ())
+    }
+    return _choose(take(runs, column, cluster=cluster), channel, target, confidence, parts)
+
+
+def ceiling_curve(
+    settlements: Data,
+    channel: CeilingChannel = "cost",
+    *,
+    candidates: npt.ArrayLike | None = None,
+    confidence: float = 0.95,
+    by: str | Sequence[str] | None = None,
+    cluster: str | None = AUTO,
+) -> pd.DataFrame:
+    """Return what each ceiling would have done to the recorded runs.
+
+    Parameters
+    ----------
+    settlements, channel, by, cluster
+        As for :func:`ceiling`.
+    candidates : array_like of float, optional
+        Ceilings in the channel's unit. Default: up to 200 of the amounts that runs used.
+    confidence : float, default 0.95
+        Confidence of each interval; each column ``x`` with an interval has ``x_low`` and ``x_high`` beside it.
+
+    Returns
+    -------
+    DataFrame
+        One row per candidate (and group):
+
+        - ``ceiling``; ``n`` (runs), ``clusters`` (NA: taken as independent), ``unknown_spend`` (runs left out of the
+          money columns);
+        - ``runs_cut``, ``delivered_cut``, ``delivered_unknown_cut``: runs that used more, and those among them that
+          are known to have delivered or of which it is unknown; ``cut_share`` (interval);
+        - ``avoided_nusd`` and ``sunk_nusd``: what the runs that are cut would not have spent, and what they had spent
+          before; ``avoided_share`` and ``sunk_share`` of all spend (intervals). For other channels than cost the spend
+          of a run is taken as even along the channel;
+        - ``completed_share``: share of all runs that complete within the ceiling (interval), stopped runs allowed for.
+
+    Notes
+    -----
+    Assumes that runs do not adapt to the ceiling. Where there are too few clusters the intervals are NA, and those
+    of shares of money also where fewer than ten runs are cut.
+    """
+    column = _column(channel)
+    check_confidence(confidence)
+    runs, names = run_table(settlements), as_names(by)
+    frames = []
+    for key, rows in parts_by(runs, names) if names else iter([((), runs)]):
+        part = curve_rows(take(rows, column, cluster=cluster), column, candidates, confidence=confidence)
+        for place, (name, value) in enumerate(zip(names, key, strict=True)):
+            part.insert(place, name, value)
+        frames.append(part)
+    return pd.concat(frames, ignore_index=True)
+
+
+def _column(channel: CeilingChannel) -> str:
+    if channel not in COLUMNS:
+        raise InputError("channel", expected=f"one of {', '.join(COLUMNS)}", got=channel)
+    return COLUMNS[channel]
+
+
+def _choose(
+    sample: Sample, channel: CeilingChannel, target: float, confidence: float,
+    parts: Mapping[tuple[Any, ...], CeilingChoice] | None = None,
+) -> CeilingChoice:  # fmt: skip
+    bound = _bound(sample, target, confidence)
+    if isinstance(bound.interval, NotEstimable):
+        bound = replace(bound, interval=replace(bound.interval, supported=None))
+    largest = target if bound.estimable else _largest(sample, target, confidence)
+    return CeilingChoice(
+        channel=channel, target=target, confidence=confidence, bound=_with_reason(bound, sample, target),
+        largest_target=largest, sample=sample, parts=parts or {},
+    )  # fmt: skip
+
+
+def _bound(sample: Sample, target: float, confidence: float) -> Estimate:
+    return incidence_quantile(
+        sample.amounts, sample.kinds, target, confidence=confidence, side="upper", clusters=sample.labels
+    )
+
+
+def _with_reason(bound: Estimate, sample: Sample, target: float) -> Estimate:
+    """Say so where failures alone put the target out of reach."""
+    failed = sample.n - int(sample.completed.sum()) - int(sample.stopped.sum())
+    if not isinstance(bound.interval, NotEstimable) or not failed or 1 - failed / sample.n >= target:
+        return bound
+    reason = f"{failed} of {sample.n} runs failed or were cancelled, which no ceiling cures"
+    return replace(bound, interval=replace(bound.interval, reason=reason, needs_n=None, above=None))
+
+
+def _largest(sample: Sample, target: float, confidence: float) -> float:
+    """Return the largest target that is supported, to three digits, by bisection."""
+    low, high = 0.0, target
+    for _ in range(10):
+        middle = (low + high) / 2
+        if _bound(sample, middle, confidence).estimable:
+            low = middle
+        else:
+            high = middle
+    return math.floor(low * 1000) / 1000
+
+
+def _share(value: float) -> str:
+    return "an unknown share" if np.isnan(value) else percent(value)

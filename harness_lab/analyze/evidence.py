@@ -1,0 +1,182 @@
+"""What speaks for one floor: the eligible settlements of a path, and what has to be said about them."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from harness_lab.analyze.frames import Bools, Floats, column, is_false, is_true, numbers, text
+from harness_lab.analyze.grouping import choose_cluster
+from harness_lab.outcome import UNITS
+from harness_lab.stats.estimates import percent
+from harness_lab.stats.quantiles import coverage_of_minimum, p_next_below, wilks_n
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from harness_lab.outcome import Unit
+
+ONE_ROW_GAP: Final = 0.10
+"""A floor rests on one row if the second-lowest lies further above it than this share."""
+TASKS_NOT_SETUP: Final = 5
+"""A floor over this many start-up costs measures tasks, not set-up."""
+COVERAGE: Final = 0.95
+CONFIDENCE: Final = 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """One path's floor and what it rests on. The path's key is kept by the caller.
+
+    Parameters
+    ----------
+    served_model : str or None
+        The model that answered; None: unknown.
+    floor, second_lowest : int or None
+        Smallest and next eligible settlement, tokens; None where there is none.
+    startup_cost : int or None
+        Smallest prompt of a first call, tokens; None without call rows.
+    n : int
+        Eligible settlements.
+    clusters : int or None
+        Groups (user, repository, session) they come from; None: none are known.
+    coverage : float or None
+        Share of future runs that lie at or above the floor, with 95 % confidence (over clusters where known).
+    p_next_below : float or None
+        Chance that the next run (of a new cluster, where known) lies below.
+    measured_ns : int or None
+        When the newest row started, epoch nanoseconds; None: unknown.
+    evidence_id : str
+        Digest of the rows.
+    sources : tuple of str
+        Where they came from.
+    notes : tuple of str
+        What a reader has to know.
+    """
+
+    served_model: str | None
+    floor: int | None
+    second_lowest: int | None
+    startup_cost: int | None
+    n: int
+    clusters: int | None
+    coverage: float | None
+    p_next_below: float | None
+    measured_ns: int | None
+    evidence_id: str
+    sources: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def needs_n(self) -> int | None:
+        """Settlements that a floor for 95 % of runs with 95 % confidence would need; None if there are as many."""
+        needed = wilks_n(COVERAGE, CONFIDENCE)
+        return needed if (self.clusters or self.n) < needed else None
+
+
+def unit_values(nodes: pd.DataFrame, unit: Unit) -> Floats:
+    """Return each node's tokens in a floor's unit, NaN where unknown or known to be incomplete."""
+    values = numbers(nodes, "input_total")
+    if UNITS[unit] != "input":
+        values = values + numbers(nodes, "output")
+    if UNITS[unit] == "fresh":
+        values = values - numbers(nodes, "cache_read")
+    return np.where(is_false(nodes, "usage_known"), np.nan, values)
+
+
+def eligible(nodes: pd.DataFrame) -> Bools:
+    """Return which rows are evidence for a floor: as a person decided, else completed and not known to be undelivered.
+
+    A row that a limit stopped is evidence only if a person decided so.
+    """
+    rule = (text(nodes, "outcome") == "completed") & ~is_false(nodes, "delivered")
+    decided = column(nodes, "eligible").notna().to_numpy(dtype=bool)
+    return np.where(decided, is_true(nodes, "eligible"), rule)
+
+
+def gather(
+    rows: pd.DataFrame, values: Floats, chosen: Bools, *, startup: int | None, key: str, cluster: str | None
+) -> Evidence:
+    """Reduce the rows of one path and served model to its evidence.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        All nodes of the path.
+    values : ndarray of float64
+        Their tokens in the unit, NaN: unknown.
+    chosen : ndarray of bool
+        Which are eligible.
+    startup : int or None
+        Start-up cost, tokens.
+    key : str
+        The path, for the digest.
+    cluster : str or None
+        As for :func:`harness_lab.analyze.grouping.choose_cluster`.
+    """
+    used = chosen & ~np.isnan(values)
+    mine, amounts = rows.loc[used], values[used]
+    order = np.argsort(amounts, kind="stable")
+    mine, amounts = mine.iloc[order], amounts[order]
+    lowest, second = (int(amounts[place]) if amounts.size > place else None for place in (0, 1))
+    name, labels = choose_cluster(mine, amounts, cluster)
+    groups = None if labels is None else int(np.unique(labels).size)
+    worth = groups or amounts.size
+    served = text(rows, "served_model")
+    return Evidence(
+        served_model=str(served[0]) if served.size and served[0] else None, floor=lowest, second_lowest=second,
+        startup_cost=startup, n=amounts.size, clusters=groups,
+        coverage=coverage_of_minimum(worth, CONFIDENCE) if worth else None,
+        p_next_below=p_next_below(worth) if worth else None,
+        measured_ns=_newest(mine), evidence_id=_digest(mine, amounts, key) if amounts.size else "",
+        sources=tuple(sorted(set(column(mine, "source").dropna().astype(str)))),
+        notes=tuple(_notes(rows, mine, amounts, chosen, values, startup, name)),
+    )  # fmt: skip
+
+
+def _notes(
+    rows: pd.DataFrame, mine: pd.DataFrame, amounts: Floats, chosen: Bools, values: Floats, startup: int | None,
+    cluster: str | None,
+) -> list[str]:  # fmt: skip
+    unknown, n = int((chosen & np.isnan(values)).sum()), amounts.size
+    notes = [f"{unknown} eligible row(s) of unknown usage left out"] if unknown else []
+    if not n:
+        return [*notes, f"no eligible settlement among {len(rows)} row(s)"]
+    lowest = float(amounts[0])
+    notes += _lowest_note(mine, amounts)
+    if n == 1 or amounts[1] > lowest * (1 + ONE_ROW_GAP):
+        gap = (
+            f": the next is {int(amounts[1]):,}, {percent(amounts[1] / lowest - 1)} higher" if n > 1 and lowest else ""
+        )
+        notes.append(f"rests on one row{gap}")
+    if startup is not None and lowest > TASKS_NOT_SETUP * startup:
+        times = f"{lowest / startup:.0f} times" if startup else "above"
+        notes.append(f"measures tasks, not set-up: {times} the start-up cost of {startup:,}")
+    if cluster is not None:
+        notes.append(f"coverage counts clusters by {cluster}, not rows")
+    return notes
+
+
+def _lowest_note(mine: pd.DataFrame, amounts: Floats) -> list[str]:
+    """Say so where the lowest row is evidence only because a person decided it."""
+    outcome = str(text(mine, "outcome")[0])
+    if outcome == "completed" and not is_false(mine, "delivered")[0]:
+        return []
+    word = str(text(mine, "source_status")[0]) or (outcome if outcome != "completed" else "not delivered")
+    rest = f"{int(amounts[1]):,}, n = {amounts.size - 1}" if amounts.size > 1 else "nothing is left"
+    return [f"lowest row recorded as {word}; without that row {rest}"]
+
+
+def _newest(mine: pd.DataFrame) -> int | None:
+    start = column(mine, "start_ns").dropna()
+    return int(start.max()) if len(start) and column(mine, "policy").isna().all() else None
+
+
+def _digest(mine: pd.DataFrame, amounts: Floats, key: str) -> str:
+    """Return a digest of the rows that does not depend on their order."""
+    fields: list[Any] = [text(mine, name) for name in ("run", "node", "policy", "scenario", "outcome", "start_ns")]
+    lines = sorted("|".join(map(str, (*row, int(value)))) for *row, value in zip(*fields, amounts, strict=True))
+    return hashlib.sha256("\n".join([key, *lines]).encode()).hexdigest()[:16]

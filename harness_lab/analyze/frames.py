@@ -1,0 +1,179 @@
+"""Taking in settlements: the object or its frames, columns that may be missing, groups, units for display."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from harness_lab.errors import InputError
+from harness_lab.stats.estimates import with_unit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
+
+GROUPS: Final = (
+    "agent", "backend", "model", "served_model", "context", "task_kind", "user", "team", "repo", "session",
+    "client_version",
+)  # fmt: skip
+"""Columns by which rows can be told apart."""
+
+_DISPLAY: Final = {"cost_nusd": ("$", 1e-9), "wasted_nusd": ("$", 1e-9), "duration_ns": ("s", 1e-9)}
+
+_TOKENS: Final = frozenset(("tokens", "input_total", "input_fresh", "cache_read", "cache_write", "output", "reasoning"))
+
+_COUNTS: Final = frozenset(
+    ("calls", "attempts", "tool_calls", "starts", "iterations", "depth", "input_total", "input_fresh", "cache_read",
+     "cache_write", "output", "reasoning", "cost_nusd", "billed_nusd", "start_ns", "duration_ns", "call", "attempt")
+)  # fmt: skip
+COUNTED: Final = frozenset(("calls", "attempts", "tool_calls", "starts", "iterations", "duration_ns", "wait_ns"))
+"""Quantities that are whole even where a call did not report its usage."""
+
+_FLAGS: Final = frozenset(("overspent", "delivered", "eligible", "usage_known"))
+
+
+class HasTables(Protocol):
+    """Anything with a nodes table and perhaps a calls table: :class:`harness_lab.settlements.Settlements`."""
+
+    @property
+    def nodes(self) -> pd.DataFrame:
+        """One row per node."""
+        ...
+
+    @property
+    def calls(self) -> pd.DataFrame | None:
+        """One row per model call, None if none were recorded."""
+        ...
+
+
+Data = HasTables | pd.DataFrame
+"""Settlements, or their nodes frame."""
+
+
+def nodes_of(data: Data) -> pd.DataFrame:
+    """Return the nodes table, index 0 ... n-1.
+
+    Raises
+    ------
+    InputError
+        If `data` is neither settlements nor a frame with the columns ``run`` and ``outcome``.
+    """
+    frame = data if isinstance(data, pd.DataFrame) else getattr(data, "nodes", None)
+    if not isinstance(frame, pd.DataFrame):
+        raise InputError("settlements", expected="Settlements or their nodes frame", got=type(data).__name__)
+    missing = [name for name in ("run", "outcome") if name not in frame.columns]
+    if missing:
+        raise InputError("settlements", expected="at least the columns run and outcome", got=f"no {missing}")
+    return frame.reset_index(drop=True)
+
+
+def calls_of(data: Data) -> pd.DataFrame | None:
+    """Return the calls table, None if there is none."""
+    return None if isinstance(data, pd.DataFrame) else data.calls
+
+
+def column(frame: pd.DataFrame, name: str) -> pd.Series[Any]:
+    """Return a column; all NA, in its dtype, where the frame does not have it."""
+    if name in frame.columns:
+        return frame[name]
+    dtype = "Int64" if name in _COUNTS else "boolean" if name in _FLAGS else "string"
+    return pd.Series(pd.NA, index=frame.index, dtype=dtype, name=name)
+
+
+def numbers(frame: pd.DataFrame, name: str) -> Floats:
+    """Return a numeric column as float64, unknown as NaN.
+
+    Raises
+    ------
+    InputError
+        If the column holds no numbers.
+    """
+    series = column(frame, name)
+    if not pd.api.types.is_numeric_dtype(series.dtype):
+        raise InputError(name, expected="a column of numbers", got=str(series.dtype))
+    return series.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def whole_numbers(frame: pd.DataFrame, name: str) -> pd.Series[Any]:
+    """Return a count or an amount of money as nullable Int64.
+
+    Raises
+    ------
+    InputError
+        If a value is no whole number.
+    """
+    try:
+        return column(frame, name).astype("Int64")
+    except (TypeError, ValueError):
+        raise InputError(name, expected="whole numbers or NA", got=str(frame[name].dtype)) from None
+
+
+def is_true(frame: pd.DataFrame, name: str) -> Bools:
+    """Return where a three-valued column is yes (unknown counts as not)."""
+    return column(frame, name).astype("boolean").fillna(value=False).to_numpy(dtype=bool)
+
+
+def is_false(frame: pd.DataFrame, name: str) -> Bools:
+    """Return where a three-valued column is no (unknown counts as not)."""
+    return (~column(frame, name).astype("boolean")).fillna(value=False).to_numpy(dtype=bool)
+
+
+def text(frame: pd.DataFrame, name: str) -> npt.NDArray[Any]:
+    """Return a text column as an object array, unknown as ``""``."""
+    return column(frame, name).astype("string").fillna("").to_numpy(dtype=object)
+
+
+def group_codes(frame: pd.DataFrame, by: Sequence[str]) -> tuple[Ints, list[tuple[Any, ...]]]:
+    """Return the group of each row and the groups' keys, in order of appearance; unknown is a key of its own (None)."""
+    missing = [name for name in by if name not in frame.columns]
+    if missing:
+        raise InputError("by", expected=f"columns of the table, such as {', '.join(GROUPS[:5])}", got=missing)
+    if not by:
+        return np.zeros(len(frame), dtype=np.int64), [()]
+    grouped = frame.groupby(list(by), dropna=False, sort=False, observed=True)
+    codes = np.asarray(grouped.ngroup(), dtype=np.int64)
+    first = np.unique(codes, return_index=True)[1]
+    keys = frame[list(by)].iloc[first].itertuples(index=False, name=None)
+    return codes, [tuple(None if pd.isna(part) else part for part in key) for key in keys]
+
+
+def parts_by(frame: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
+    """Yield (key, rows) for each group, in order of appearance."""
+    codes, keys = group_codes(frame, by)
+    order = np.argsort(codes, kind="stable")
+    bounds = np.searchsorted(codes[order], np.arange(len(keys) + 1))
+    for number, key in enumerate(keys):
+        yield key, frame.iloc[order[bounds[number] : bounds[number + 1]]].reset_index(drop=True)
+
+
+def as_names(by: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Return `by` as a tuple of column names."""
+    return () if by is None else (by,) if isinstance(by, str) else tuple(by)
+
+
+def display(name: str) -> tuple[str, float]:
+    """Return the unit in which a column is shown to a person, and the factor to it."""
+    return _DISPLAY.get(name, ("calls" if name == "calls" else "tokens" if name in _TOKENS else "", 1.0))
+
+
+def amount(name: str, value: float) -> str:
+    """Write a value of a column for a person, with its unit.
+
+    Examples
+    --------
+    >>> amount("cost_nusd", 368_498_200), amount("duration_ns", 12_500_000_000), amount("input_total", 31_211)
+    ('$0.3685', '12.5 s', '31,211 tokens')
+    """
+    unit, factor = display(name)
+    return with_unit(value * factor, unit)
+
+
+def label(key: tuple[Any, ...]) -> str:
+    """Write a group's key for a person; unknown parts are said."""
+    return " / ".join("unknown" if part is None else str(part) for part in key) if key else "all"

@@ -1,0 +1,200 @@
+"""Paired differences: two policies on the same luck, what pairing gained, and several comparisons at once.
+
+References
+----------
+.. [1] Efron, B. (1987). Better bootstrap confidence intervals. Journal of the American Statistical Association 82(397),
+   171-185. https://doi.org/10.1080/01621459.1987.10478410
+.. [2] Holm, S. (1979). A simple sequentially rejective multiple test procedure. Scandinavian Journal of Statistics
+   6(2), 65-70. https://www.jstor.org/stable/4615733
+.. [3] Law, A. M. (2015). Simulation Modeling and Analysis, 5th ed., sections 10.2.1 and 11.2. McGraw-Hill.
+.. [4] Hall, P. (1992). On the removal of skewness by transformation. Journal of the Royal Statistical Society B 54(1),
+   221-228. https://doi.org/10.1111/j.2517-6161.1992.tb01876.x
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import bootstrap
+
+from harness_lab.errors import InputError
+from harness_lab.stats.arrays import Floats, codes, sample
+from harness_lab.stats.clusters import effective_clusters, variance_of_mean
+from harness_lab.stats.estimates import Estimate, Interval, NotEstimable, percent
+from harness_lab.stats.means import mean
+from harness_lab.stats.skewed import skewed_p, skewness
+
+MIN_PAIRS = 10
+"""With fewer pairs, or fewer pairs that differ at all, no interval of a mean keeps its promise for skewed spend."""
+
+
+_SAME = "identical in all {} runs"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairedDifference:
+    """The mean difference of two policies over the same runs.
+
+    Parameters
+    ----------
+    difference : Estimate
+        Mean of second less first.
+    identical : int
+        Pairs without any difference.
+    variance_ratio : float or None
+        Variance of the paired difference over that of independent samples: 1 is no gain, 0.1 means that a tenth of
+        the runs suffices. None where neither policy varies.
+    correlation : float or None
+        Correlation of the two policies over the pairs; None where one does not vary.
+    p_value : float or None
+        Two-sided p-value of "no difference" from the same statistic; 1 where all pairs are identical, None where
+        there is no interval.
+    """
+
+    difference: Estimate
+    identical: int
+    variance_ratio: float | None
+    correlation: float | None
+    p_value: float | None
+
+
+def paired_difference(
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    *,
+    confidence: float = 0.95,
+    method: Literal["t", "bca"] = "t",
+    clusters: npt.ArrayLike | None = None,
+    resamples: int = 2000,
+    seed: int = 0,
+    unit: str = "",
+) -> PairedDifference:
+    """Estimate the mean of `second` less `first` over the same runs [3]_.
+
+    Parameters
+    ----------
+    first, second : array_like of float, shape (n,)
+        One quantity under two policies, run by run in the same order.
+    confidence : float, default 0.95
+        Confidence of the interval.
+    method : {"t", "bca"}
+        Student's t corrected for skewness [4]_, or the bias-corrected accelerated bootstrap [1]_ (not with clusters).
+    clusters : array_like, shape (n,), optional
+        The cluster of each pair.
+    resamples, seed : int
+        Of the bootstrap.
+    unit : str
+        Unit, for display.
+
+    Returns
+    -------
+    PairedDifference
+        Where all pairs are identical the interval is [0, 0] and the note says so. Fewer than ten pairs, or fewer than
+        ten that differ, give a mean without an interval.
+
+    Examples
+    --------
+    >>> found = paired_difference(range(10), range(10))
+    >>> found.difference.interval
+    Interval(low=0.0, high=0.0, confidence=0.95, method='identical')
+    >>> found.difference.note
+    'identical in all 10 runs (so at most 25.9 % of further runs would differ)'
+    """
+    a, b = sample(first, what="first"), sample(second, what="second")
+    if a.shape != b.shape:
+        raise InputError("second", expected=f"{a.size} values, one for each of `first`", got=f"{b.size}")
+    delta = b - a
+    estimate = mean(delta, confidence=confidence, clusters=clusters, unit=unit)
+    p_value, differing = None, int((delta != 0).sum())
+    if a.size >= MIN_PAIRS and not differing:
+        estimate, p_value = _identical(estimate, confidence), 1.0
+    elif differing < MIN_PAIRS:
+        estimate = replace(
+            estimate, interval=_too_few(a.size, differing), note="" if differing else _SAME.format(a.size)
+        )
+    elif estimate.estimable:
+        p_value = _p_value(delta, clusters)
+        if method == "bca" and clusters is None and np.ptp(delta) > 0:
+            estimate = replace(estimate, interval=_bca(delta, confidence, resamples=resamples, seed=seed))
+    return PairedDifference(
+        difference=estimate, identical=int((delta == 0).sum()), variance_ratio=_variance_ratio(a, b, delta),
+        correlation=_correlation(a, b), p_value=p_value,
+    )  # fmt: skip
+
+
+def holm(p_values: npt.ArrayLike) -> Floats:
+    """Adjust p-values for several comparisons, step down [2]_.
+
+    Parameters
+    ----------
+    p_values : array_like of float, shape (m,)
+        One for each comparison.
+
+    Returns
+    -------
+    ndarray of float64, shape (m,)
+        Adjusted p-values in the same order. Rejecting those at or below alpha keeps the chance of any false
+        rejection at or below alpha, however the comparisons depend on each other.
+
+    Examples
+    --------
+    >>> holm([0.01, 0.04, 0.03]).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    p = sample(p_values, what="p_values")
+    order = np.argsort(p, kind="stable")
+    stepped = np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1))
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(stepped, 1.0)
+    return adjusted
+
+
+def _identical(estimate: Estimate, confidence: float) -> Estimate:
+    interval = Interval(low=0.0, high=0.0, confidence=confidence, method="identical")
+    at_most = 1 - (1 - confidence) ** (1 / estimate.n)
+    note = f"{_SAME.format(estimate.n)} (so at most {percent(at_most)} of further runs would differ)"
+    return replace(estimate, interval=interval, note=note)
+
+
+def _too_few(n: int, differing: int) -> NotEstimable:
+    if n < MIN_PAIRS or not differing:
+        return NotEstimable(reason=f"{n} pair(s)", needs_n=MIN_PAIRS)
+    needed = math.ceil(n * MIN_PAIRS / differing)
+    return NotEstimable(reason=f"only {differing} of {n} pairs differ", needs_n=needed)
+
+
+def _p_value(delta: Floats, clusters: npt.ArrayLike | None) -> float:
+    residual = delta - delta.mean()
+    if clusters is None:
+        variance, df, units = float(delta.var(ddof=1)) / delta.size, float(delta.size - 1), residual
+    else:
+        group = codes(clusters, n=delta.size)
+        units = np.bincount(group, weights=residual)
+        variance = variance_of_mean(delta, group)
+        df = effective_clusters(np.bincount(group).astype(np.float64)) - 1
+    return skewed_p(float(delta.mean()), float(np.sqrt(variance)), skewness(units), units=units.size, df=df)
+
+
+def _bca(delta: Floats, confidence: float, *, resamples: int, seed: int) -> Interval:
+    found = bootstrap(
+        (delta,), np.mean, confidence_level=confidence, n_resamples=resamples, method="BCa",
+        rng=np.random.default_rng(seed), vectorized=True, batch=200,
+    ).confidence_interval  # fmt: skip
+    return Interval(low=float(found.low), high=float(found.high), confidence=confidence, method="BCa bootstrap")
+
+
+def _variance_ratio(a: Floats, b: Floats, delta: Floats) -> float | None:
+    if a.size < 2:
+        return None
+    unpaired = float(a.var(ddof=1) + b.var(ddof=1))
+    return float(delta.var(ddof=1)) / unpaired if unpaired > 0 else None
+
+
+def _correlation(a: Floats, b: Floats) -> float | None:
+    if a.size < 2 or not np.ptp(a) or not np.ptp(b):
+        return None
+    return float(np.corrcoef(a, b)[0, 1])

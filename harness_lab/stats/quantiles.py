@@ -1,0 +1,261 @@
+"""Quantiles without an assumed family: intervals from order statistics, and the sample sizes they need.
+
+References
+----------
+.. [1] Wilks, S. S. (1941). Determination of sample sizes for setting tolerance limits. Annals of Mathematical
+   Statistics 12(1), 91-96. https://doi.org/10.1214/aoms/1177731788
+.. [2] David, H. A., Nagaraja, H. N. (2003). Order Statistics, 3rd ed., section 7.1. Wiley.
+   https://doi.org/10.1002/0471722162
+.. [3] Woodruff, R. S. (1952). Confidence intervals for medians and other position measures. Journal of the American
+   Statistical Association 47(260), 635-646. https://doi.org/10.1080/01621459.1952.10483443
+.. [4] Korn, E. L., Graubard, B. I. (1998). Confidence intervals for proportions with small expected number of
+   positive counts estimated from survey data. Survey Methodology 24(2), 193-201.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import bdtr, betaincinv
+
+from harness_lab.errors import InputError
+from harness_lab.stats.arrays import Floats, codes, sample
+from harness_lab.stats.clusters import ClusterEffect, cluster_effect, too_few_clusters, variance_of_mean
+from harness_lab.stats.estimates import Estimate, Interval, NotEstimable, check_confidence
+from harness_lab.stats.shares import discounted_n
+
+Side = Literal["two", "lower", "upper"]
+
+
+def quantile(
+    values: npt.ArrayLike,
+    q: float,
+    *,
+    confidence: float = 0.95,
+    side: Side = "two",
+    clusters: npt.ArrayLike | None = None,
+) -> Estimate:
+    """Estimate a quantile with a distribution-free interval, or say how many values that would take.
+
+    Parameters
+    ----------
+    values : array_like of float, shape (n,)
+        The sample. ``inf`` stands for "never reached" (a run that failed before it completed).
+    q : float
+        The quantile, in (0, 1).
+    confidence : float, default 0.95
+        Confidence of the interval. It is at least this for any distribution, ties included, when runs are independent.
+    side : {"two", "lower", "upper"}
+        Which ends the interval has. A one-sided end has the whole confidence.
+    clusters : array_like, shape (n,), optional
+        The cluster of each value; whole clusters are then taken as what was drawn.
+
+    Returns
+    -------
+    Estimate
+        The value is the smallest observation that at least a share `q` of the sample does not exceed. Where the
+        sample is too small for an end, neither value nor interval; where there are too few clusters, no interval.
+
+    Notes
+    -----
+    Without clusters the ends are the order statistics given by the binomial distribution [2]_. With clusters the
+    share of values at or below the sample quantile gets its variance between clusters and t quantiles, as an effective
+    number of values [4]_, and is turned back into ends [3]_. A plain bootstrap of whole clusters was tried
+    instead: its percentile intervals stated as 95 % covered in 84 to 94 % of samples of 8 to 50 clusters.
+
+    Examples
+    --------
+    >>> print(quantile(range(1, 101), 0.5))
+    50 [40, 61] (95 %, n = 100, order statistics)
+    >>> print(quantile(range(50), 0.99))
+    needs n >= 368: the 0.99 quantile lies beyond what n = 50 values can bound
+    """
+    x = np.sort(sample(values, what="values", infinite=True))
+    _check_q(q)
+    check_confidence(confidence)
+    if clusters is not None and x.size:
+        return _clustered(np.asarray(values, dtype=np.float64), x, clusters, q=q, confidence=confidence, side=side)
+    low, high = order_ranks(x.size, q, confidence=confidence, side=side)
+    method = "order statistics"
+    value = float(x[_rank(x.size, q) - 1]) if x.size else math.inf
+    ends = _ends(x, low, high, side)
+    if ends is None or math.isinf(value):
+        needed = quantile_n(q, confidence=confidence, side=side)
+        return Estimate(value=None, interval=_beyond(x, q, needed), n=x.size, method=method)
+    interval = Interval(low=ends[0], high=ends[1], confidence=confidence, method=method)
+    return Estimate(value=value, interval=interval, n=x.size, method=method)
+
+
+def order_ranks(n: int, q: float, *, confidence: float, side: Side = "two") -> tuple[int, int]:
+    """Return the ranks (from 1) of the order statistics that bound a quantile.
+
+    Returns
+    -------
+    (int, int)
+        Lower rank, 0 if there is none; upper rank, ``n + 1`` if there is none. For a one-sided interval the other end
+        is 0 or ``n + 1``.
+    """
+    error = (1 - confidence) / (2 if side == "two" else 1)
+    below = bdtr(np.arange(-1.0, n + 1), n, q) if n else np.zeros(1)
+    below[0] = 0.0  # P(fewer than 0 at or below the quantile)
+    low = int(np.searchsorted(below, error * (1 + 1e-12), side="right")) - 1
+    high = int(np.searchsorted(below, 1 - error * (1 + 1e-12), side="left"))
+    return (0 if side == "upper" else low), (n + 1 if side == "lower" else high)
+
+
+def quantile_n(q: float, *, confidence: float = 0.95, side: Side = "two") -> int:
+    """Return the smallest number of independent values that bounds the `q` quantile with `confidence`.
+
+    Examples
+    --------
+    >>> quantile_n(0.5), quantile_n(0.95), quantile_n(0.95, side="upper")
+    (6, 72, 59)
+    """
+    _check_q(q)
+    error = (1 - check_confidence(confidence)) / (2 if side == "two" else 1)
+    return max(1, math.ceil(math.log(error) / math.log1p(-smaller_tail(q, side)) - 1e-9))
+
+
+def smaller_tail(q: float, side: Side) -> float:
+    """Return the smallest share of the values that lies beyond an end which is wanted."""
+    return {"two": min(q, 1 - q), "upper": 1 - q, "lower": q}[side]
+
+
+def largest_quantile(reached: int, n: int, *, confidence: float = 0.95, side: Side = "two") -> float:
+    """Return the largest quantile that has an upper bound when `reached` of `n` values are finite.
+
+    Examples
+    --------
+    >>> round(largest_quantile(59, 59, side="upper"), 4)
+    0.9505
+    """
+    error = (1 - check_confidence(confidence)) / (2 if side == "two" else 1)
+    return float(betaincinv(reached, n - reached + 1, error)) if reached else 0.0
+
+
+def wilks_n(coverage: float, confidence: float = 0.95, *, sides: Literal[1, 2] = 1) -> int:
+    """Return the smallest sample whose extremes bound a share `coverage` of all future runs with `confidence`.
+
+    Parameters
+    ----------
+    coverage : float
+        Share of future runs, in (0, 1).
+    confidence : float, default 0.95
+        Confidence, in (0, 1).
+    sides : {1, 2}
+        1: bounded by the maximum (or the minimum). 2: by both.
+
+    Notes
+    -----
+    Wilks [1]_: one-sided ``1 - coverage ** n >= confidence``; two-sided
+    ``1 - n coverage ** (n - 1) + (n - 1) coverage ** n >= confidence``.
+
+    Examples
+    --------
+    >>> wilks_n(0.9), wilks_n(0.95), wilks_n(0.99), wilks_n(0.95, sides=2)
+    (29, 59, 299, 93)
+    """
+    check_confidence(coverage, what="coverage")
+    first = quantile_n(coverage, confidence=confidence, side="upper")
+    if sides == 1:
+        return first
+    n = np.arange(first, 4 * first + 10, dtype=np.float64)
+    held = 1 - n * coverage ** (n - 1) + (n - 1) * coverage**n
+    return int(n[np.argmax(held >= confidence)])
+
+
+def coverage_of_minimum(n: int, confidence: float = 0.95) -> float:
+    """Return the share of future runs that lie above the minimum of `n`, with `confidence`.
+
+    Examples
+    --------
+    >>> round(coverage_of_minimum(6), 3)
+    0.607
+    """
+    _check_n(n)
+    return float((1 - check_confidence(confidence)) ** (1 / n))
+
+
+def p_next_below(n: int) -> float:
+    """Return the chance that the next run lies below the minimum of `n` runs: 1 / (n + 1) without ties.
+
+    Examples
+    --------
+    >>> round(p_next_below(6), 3)
+    0.143
+    """
+    _check_n(n)
+    return 1 / (n + 1)
+
+
+def _clustered(
+    values: Floats, ordered: Floats, clusters: npt.ArrayLike, *, q: float, confidence: float, side: Side
+) -> Estimate:
+    n = ordered.size
+    group = codes(clusters, n=n)
+    value = float(ordered[_rank(n, q) - 1])
+    below = (values <= value).astype(np.float64)
+    effect = cluster_effect(below if np.isinf(values).any() else values, group)
+    few = too_few_clusters(effect.clusters, effect.effective_clusters, tail=smaller_tail(q, side))
+    interval = few or _woodruff(below, ordered, group, effect, q=q, confidence=confidence, side=side)
+    usable = None if math.isinf(value) or (isinstance(interval, NotEstimable) and interval.of == "n") else value
+    return Estimate(
+        value=usable, interval=interval, n=n, method="sample quantile", clusters=effect.clusters,
+        effective_n=effect.effective_n,
+    )  # fmt: skip
+
+
+def _woodruff(
+    below: Floats, ordered: Floats, group: npt.NDArray[np.int64], effect: ClusterEffect, *,
+    q: float, confidence: float, side: Side,
+) -> Interval | NotEstimable:  # fmt: skip
+    n = ordered.size
+    error = (1 - confidence) / (2 if side == "two" else 1)
+    worth = discounted_n(q, variance_of_mean(below, group), effect=effect, error=error)
+    if worth < quantile_n(q, confidence=confidence, side=side):
+        reason = f"the {q:g} quantile lies beyond what {effect.clusters} clusters (worth {worth:.0f} runs) can bound"
+        return NotEstimable(reason=reason)
+    low = float(betaincinv(worth * q, worth * (1 - q) + 1, error))
+    high = float(betaincinv(worth * q + 1, worth * (1 - q), 1 - error))
+    ranks = (
+        0 if side == "upper" else max(1, math.ceil(n * low)),
+        n + 1 if side == "lower" else math.floor(n * high) + 1,
+    )
+    ends = _ends(ordered, *ranks, side)
+    if ends is None:
+        return NotEstimable(reason=f"the {q:g} quantile lies beyond what was reached")
+    return Interval(low=ends[0], high=ends[1], confidence=confidence, method="Woodruff, whole clusters")
+
+
+def _ends(ordered: Floats, low: int, high: int, side: Side) -> tuple[float, float] | None:
+    """Return the order statistics of these ranks, None where an end that is wanted does not exist."""
+    lower = -math.inf if side == "upper" else (float(ordered[low - 1]) if low >= 1 else math.inf)
+    upper = math.inf if side == "lower" else (float(ordered[high - 1]) if high <= ordered.size else math.inf)
+    if math.isinf(lower) and side != "upper":
+        return None
+    return None if math.isinf(upper) and side != "lower" else (lower, upper)
+
+
+def _beyond(ordered: Floats, q: float, needed: int) -> NotEstimable:
+    reached = int(np.isfinite(ordered).sum())
+    if ordered.size < needed:
+        reason = f"the {q:g} quantile lies beyond what n = {ordered.size} values can bound"
+        return NotEstimable(reason=reason, needs_n=needed)
+    above = float(ordered[reached - 1]) if reached else None
+    return NotEstimable(reason=f"only {reached} of {ordered.size} values were reached", above=above)
+
+
+def _rank(n: int, q: float) -> int:
+    return min(max(math.ceil(n * q - 1e-9), 1), n)
+
+
+def _check_q(q: float) -> None:
+    check_confidence(q, what="q")
+
+
+def _check_n(n: int) -> None:
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
+        raise InputError("n", expected="a whole number of runs >= 1", got=n)
