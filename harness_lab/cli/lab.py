@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -37,7 +38,8 @@ def lab(
     folder = notebooks if notebooks is not None else _shipped()
     if not folder.is_dir():
         raise InputError("notebooks", expected="a folder", got=str(folder))
-    open_lab([f"--ServerApp.root_dir={folder}"])
+    as_root = ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []  # in a container, say
+    open_lab([f"--ServerApp.root_dir={folder}", *as_root])
 
 
 def _shipped() -> Path:

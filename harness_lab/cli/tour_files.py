@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from harness_lab.cli.tour_report import build_report
-from harness_lab.plots.ceilings import plot_ceiling_tradeoff
 from harness_lab.plots.compare import plot_policies
 from harness_lab.plots.distribution import plot_incidence
 from harness_lab.plots.floors import plot_floors
@@ -49,9 +47,7 @@ def draw_pictures(found: Findings) -> dict[str, tuple[Figure, str]]:
 
 def _ceiling(found: Findings) -> Figure:
     figure = Figure(figsize=(7.2, 4.6), layout="constrained")
-    choice = found.choice
-    candidates = np.union1d(choice.curve()["ceiling"].to_numpy(dtype=float), [float(choice.ceiling or 0)])
-    plot_ceiling_tradeoff(choice.curve(candidates), ax=figure.add_subplot(), chosen=choice.ceiling)
+    found.choice.plot(ax=figure.add_subplot())
     return figure
 
 

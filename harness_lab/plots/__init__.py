@@ -1,0 +1,31 @@
+"""Pictures: one family a file, data apart from drawing; every function takes ``ax=None`` and returns the axes.
+
+They take plain frames, arrays and numbers, so that the same picture serves records, simulations and the tables of other
+programs.
+"""
+
+from __future__ import annotations
+
+from harness_lab.plots.binding import plot_binding
+from harness_lab.plots.ceilings import plot_ceiling_curve, plot_ceiling_tradeoff
+from harness_lab.plots.compare import plot_differences, plot_metric, plot_policies
+from harness_lab.plots.distribution import plot_incidence
+from harness_lab.plots.floors import plot_floors
+from harness_lab.plots.style import colour_of, draw_empty
+from harness_lab.plots.svg import to_svg
+from harness_lab.plots.timeline import plot_timeline
+
+__all__ = [
+    "colour_of",
+    "draw_empty",
+    "plot_binding",
+    "plot_ceiling_curve",
+    "plot_ceiling_tradeoff",
+    "plot_differences",
+    "plot_floors",
+    "plot_incidence",
+    "plot_metric",
+    "plot_policies",
+    "plot_timeline",
+    "to_svg",
+]

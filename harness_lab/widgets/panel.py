@@ -1,0 +1,50 @@
+"""A picture in a notebook that redraws itself, without pyplot and without an Output widget, so it runs headless."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import ipywidgets as widgets
+
+from harness_lab.plots.svg import to_svg
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from matplotlib.axes import Axes
+
+
+class FigurePanel(widgets.HTML):
+    """A picture as SVG inside an HTML widget.
+
+    Parameters
+    ----------
+    draw : callable
+        Draws on the axes that it is given; called again by :meth:`redraw`.
+    figsize : (float, float)
+        Width and height in inches.
+    css_class : str
+        A class of its own for tests; every panel has ``hl-figure-panel``.
+
+    Notes
+    -----
+    The words of the picture are text in the page, and same input gives the same bytes.
+    """
+
+    def __init__(
+        self,
+        draw: Callable[[Axes], object],
+        *,
+        figsize: tuple[float, float] = (7.0, 4.0),
+        css_class: str = "hl-figure",
+    ) -> None:
+        super().__init__()
+        self._draw = draw
+        self._figsize = figsize
+        self.add_class("hl-figure-panel")
+        self.add_class(css_class)
+        self.redraw()
+
+    def redraw(self, _change: object = None) -> None:
+        """Draw again; takes and ignores a change, so that it can observe a control."""
+        self.value = to_svg(self._draw, figsize=self._figsize, text="words", look="current")

@@ -1,0 +1,118 @@
+"""Build the notebooks from their paired scripts: run them, and make what is stored small and the same each time.
+
+Run ``python notebooks/build.py`` after changing a ``.py`` file; ``--check`` builds nothing and says whether the sources
+agree.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import io
+import sys
+from pathlib import Path
+from typing import Any
+
+import jupytext
+import nbformat
+from nbclient import NotebookClient
+from PIL import Image
+
+HERE = Path(__file__).parent
+TIMEOUT_S = 120
+"""For each cell; nothing that runs without a person may wait for ever."""
+COLOURS = 64
+"""In a stored picture: enough for flat colours and smooth edges."""
+KEPT = ("text/plain", "text/html", "image/png")
+"""Kinds of output that are stored; live widgets are not, they need a kernel."""
+
+Notebook = Any
+
+
+def scripts() -> list[Path]:
+    """Return the scripts that have a notebook."""
+    return sorted(HERE.glob("[0-9]*.py"))
+
+
+def load(script: Path) -> Notebook:
+    """Return the notebook of a script, without outputs, its cells numbered."""
+    notebook = jupytext.read(script)
+    for number, cell in enumerate(notebook.cells):
+        cell["id"] = f"cell-{number}"
+        cell["metadata"] = {"tags": tags} if (tags := cell.metadata.get("tags")) else {}
+    language = {"name": "python"}
+    notebook["metadata"] = {"kernelspec": dict(notebook.metadata["kernelspec"]), "language_info": language}
+    return notebook
+
+
+def execute(notebook: Notebook, *, folder: Path = HERE) -> Notebook:
+    """Run all cells in a fresh kernel; raises at the first that fails or takes too long."""
+    NotebookClient(
+        notebook, timeout=TIMEOUT_S, kernel_name="python3", resources={"metadata": {"path": folder}}
+    ).execute()
+    return notebook
+
+
+def settle(notebook: Notebook) -> Notebook:
+    """Take out of an executed notebook what differs from run to run."""
+    for cell in notebook.cells:
+        cell.metadata.pop("execution", None)
+        if cell.cell_type == "code":
+            cell["outputs"] = [kept for output in cell.outputs if (kept := _output(output)) is not None]
+    notebook.metadata.pop("widgets", None)
+    notebook.metadata["language_info"] = {"name": "python"}
+    notebook["nbformat_minor"] = 5
+    return notebook
+
+
+def _output(output: Any) -> Any:
+    if output.output_type == "stream":
+        return output if output.name == "stdout" else None
+    data = output.get("data", {})
+    live = "application/vnd.jupyter.widget-view+json" in data
+    kept = {} if live else {kind: data[kind] for kind in KEPT if kind in data}
+    if "image/png" in kept:
+        kept = {"image/png": _smaller(kept["image/png"])}
+    if not kept:
+        return None
+    return nbformat.v4.new_output("display_data", data=kept)
+
+
+def _smaller(png: str) -> str:
+    """Return a picture with few colours and without notes in it."""
+    image = Image.open(io.BytesIO(base64.b64decode(png))).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+    buffer = io.BytesIO()
+    image.save(buffer, format="PNG", optimize=True)
+    return base64.b64encode(buffer.getvalue()).decode()
+
+
+def sources(notebook: Notebook) -> list[tuple[str, str]]:
+    """Return kind and text of every cell."""
+    return [(cell.cell_type, cell.source) for cell in notebook.cells]
+
+
+def agrees(script: Path) -> bool:
+    """Whether a script and its notebook have the same cells."""
+    stored = nbformat.read(script.with_suffix(".ipynb"), as_version=4)
+    return sources(stored) == sources(load(script))
+
+
+def main() -> int:
+    """Build all notebooks, or check them."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="say whether scripts and notebooks agree")
+    check = parser.parse_args().check
+    for script in scripts():
+        if check:
+            print(f"{script.stem}: {'agrees' if agrees(script) else 'DIFFERS: run notebooks/build.py'}")
+        else:
+            notebook = settle(execute(load(script)))
+            script.with_suffix(".ipynb").write_text(nbformat.writes(notebook) + "\n", encoding="utf-8", newline="\n")
+            print(
+                f"{script.stem}: {len(notebook.cells)} cells, {script.with_suffix('.ipynb').stat().st_size // 1024} kB"
+            )
+    return 0 if not check or all(map(agrees, scripts())) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
