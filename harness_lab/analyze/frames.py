@@ -62,7 +62,8 @@ def nodes_of(data: Data) -> pd.DataFrame:
     Raises
     ------
     InputError
-        If `data` is neither settlements nor a frame with the columns ``run`` and ``outcome``.
+        If `data` is neither settlements nor a frame with the columns ``run`` and ``outcome``, or its rows stand for
+        different things (``record_unit``): a user turn and a session must not be averaged.
     """
     frame = data if isinstance(data, pd.DataFrame) else getattr(data, "nodes", None)
     if not isinstance(frame, pd.DataFrame):
@@ -70,7 +71,18 @@ def nodes_of(data: Data) -> pd.DataFrame:
     missing = [name for name in ("run", "outcome") if name not in frame.columns]
     if missing:
         raise InputError("settlements", expected="at least the columns run and outcome", got=f"no {missing}")
+    _refuse_mixed_units(frame)
     return frame.reset_index(drop=True)
+
+
+def _refuse_mixed_units(frame: pd.DataFrame) -> None:
+    """Raise if rows of several units are mixed; rows that do not name their unit are taken to be of the others'."""
+    counts = column(frame, "record_unit").value_counts()
+    counts = counts[counts > 0]
+    if len(counts) > 1:
+        found = ", ".join(f"{unit} ({rows:,})" for unit, rows in counts.items())
+        hint = f"keep one: settlements.where(record_unit={str(counts.index[0])!r})"
+        raise InputError("record_unit", expected="rows that all stand for the same thing", got=found, hint=hint)
 
 
 def calls_of(data: Data) -> pd.DataFrame | None:
