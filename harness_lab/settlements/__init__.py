@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from harness_lab.settlements.columns import CALL_COLUMNS, NODE_COLUMNS, Column
 from harness_lab.settlements.context import context_digest
+from harness_lab.settlements.costs import Recomputed, recompute
 from harness_lab.settlements.discover import Found, discover
 from harness_lab.settlements.read import formats, read
 from harness_lab.settlements.readers import PRESETS
@@ -28,6 +29,7 @@ __all__ = [
     "Found",
     "NodeRow",
     "ReadReport",
+    "Recomputed",
     "SetAside",
     "Settlements",
     "conform_calls",
@@ -38,4 +40,5 @@ __all__ = [
     "empty_nodes",
     "formats",
     "read",
+    "recompute",
 ]
