@@ -28,13 +28,32 @@ from harness_lab.settlements.columns import (
     Column,
 )
 
-SCHEMA_VERSION: Final = 1
-"""The version that this program writes; it reads this one and all older ones."""
+SCHEMA_VERSION: Final = 2
+"""The version that this program writes; it reads this one and all older ones.
+
+=======  ===============================================================================================
+version  what is new
+=======  ===============================================================================================
+1        the first
+2        ``placeholder_calls`` (nodes), ``output_placeholder`` and ``output_chars`` (calls): output counts that
+         are known to be too low, and what they can be estimated from
+=======  ===============================================================================================
+"""
 
 Migration = Callable[[pd.DataFrame], pd.DataFrame]
 
-MIGRATIONS: Final[Mapping[int, Migration]] = {}
-"""From a version to the step that makes the next one of it. Version 1 is the first, so there is none yet."""
+
+def _marked(version: int) -> Migration:
+    """Return the step to `version` for a change that only adds columns: older rows do not know them (NA)."""
+
+    def step(frame: pd.DataFrame) -> pd.DataFrame:
+        return frame.assign(schema_version=version) if "schema_version" in frame.columns else frame
+
+    return step
+
+
+MIGRATIONS: Final[Mapping[int, Migration]] = {1: _marked(2)}
+"""From a version to the step that makes the next one of it; each is tested with a stored file of that version."""
 
 Columns = Mapping[str, Any]
 """Column name → values (array, sequence) or one scalar for all rows."""

@@ -161,9 +161,9 @@ def test_a_line_in_another_encoding_is_set_aside(tmp_path) -> None:
 
 
 def test_a_row_of_a_newer_schema_is_set_aside(tmp_path) -> None:
-    table = read(write(tmp_path, "run,schema_version\na,1\nb,2\n"))
+    table = read(write(tmp_path, "run,schema_version\na,1\nb,3\n"))
     assert table.nodes["run"].tolist() == ["a"]
-    assert only_reason(table) == "runs.csv:3: schema_version: should be at most 1, got '2'"
+    assert only_reason(table) == "runs.csv:3: schema_version: should be at most 2, got '3'"
 
 
 def test_our_own_parquet_comes_back_with_its_calls(tmp_path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from harness_lab.errors import InputError, ReadError
 from harness_lab.outcome import CHANNELS
 from harness_lab.settlements import CALL_COLUMNS, NODE_COLUMNS, conform_calls, conform_nodes, empty_calls, empty_nodes
-from harness_lab.settlements.schema import migrate
+from harness_lab.settlements.schema import SCHEMA_VERSION, migrate
 
 ONE = {"run": ["r"], "node": ["0"]}
 
@@ -38,7 +38,7 @@ def test_missing_columns_become_na_and_scalars_apply_to_every_row() -> None:
     assert frame["node"].tolist() == ["0", "0"]
     assert frame["cost_nusd"].isna().all()
     assert frame["outcome"].tolist() == ["unknown", "unknown"]
-    assert frame["schema_version"].tolist() == [1, 1]
+    assert frame["schema_version"].tolist() == [SCHEMA_VERSION] * 2
 
 
 def test_an_unknown_column_is_refused_by_name() -> None:
@@ -98,12 +98,12 @@ def test_a_newer_schema_is_refused_and_an_older_one_is_brought_up_step_by_step()
     old = pd.DataFrame({"run": ["a"], "knot": ["0"]})
     step = {1: lambda frame: frame.rename(columns={"knot": "node"}), 2: lambda frame: frame.assign(calls=1)}
     assert list(migrate(old, version=1, migrations=step, target=3).columns) == ["run", "node", "calls"]
-    with pytest.raises(ReadError, match=r"^schema_version: expected at most 1, got 2"):
-        migrate(old, version=2)
-    with pytest.raises(ReadError, match=r"can be brought to 1, got 0"):
+    with pytest.raises(ReadError, match=r"^schema_version: expected at most 2, got 3"):
+        migrate(old, version=3)
+    with pytest.raises(ReadError, match=r"can be brought to 2, got 0"):
         migrate(old, version=0)
     with pytest.raises(InputError, match=r"^nodes\.schema_version"):
-        conform_nodes({**ONE, "schema_version": [2]})
+        conform_nodes({**ONE, "schema_version": [SCHEMA_VERSION + 1]})
 
 
 counts = st.one_of(st.none(), st.integers(0, 2**40))

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
@@ -18,9 +20,9 @@ def test_the_schema_version_is_in_the_file(tmp_path) -> None:
 
 def test_a_table_of_a_newer_version_is_refused(tmp_path) -> None:
     place = ONE.to_parquet(tmp_path / "one.parquet")
-    newer = pq.read_table(place).replace_schema_metadata({VERSION_KEY: b"2"})
+    newer = pq.read_table(place).replace_schema_metadata({VERSION_KEY: b"3"})
     pq.write_table(newer, place)
-    with pytest.raises(ReadError, match=r"^schema_version: expected at most 1, got 2.*newer harness_lab"):
+    with pytest.raises(ReadError, match=r"^schema_version: expected at most 2, got 3.*newer harness_lab"):
         Settlements.from_parquet(place)
 
 
@@ -48,3 +50,18 @@ def test_a_folder_named_like_a_partition_adds_no_column(tmp_path) -> None:
 
 def test_calls_lie_beside_their_nodes(tmp_path) -> None:
     assert calls_path(tmp_path / "runs.parquet") == tmp_path / "runs.calls.parquet"
+
+
+def test_a_stored_table_of_version_1_is_read_with_what_it_could_not_know_unknown() -> None:
+    place = Path(__file__).parent / "stored" / "version-1.parquet"
+    assert stored_version(pq.read_schema(place).metadata) == 1
+    table = Settlements.from_parquet(place)
+    assert table.nodes["schema_version"].tolist() == [SCHEMA_VERSION] * 3
+    assert table.nodes[["run", "input_total", "cost_nusd"]].to_numpy(na_value=-1).tolist() == [
+        ["a", 110, 1_000],
+        ["a", 200, -1],
+        ["b", -1, -1],
+    ]
+    assert table.calls["input_total"].tolist() == [110, 150, 50]
+    for new in (table.nodes["placeholder_calls"], table.calls["output_placeholder"], table.calls["output_chars"]):
+        assert new.isna().all()
