@@ -37,6 +37,8 @@ class Sample:
         The column that the clusters come from.
     tally : Tally
         How many rows went where.
+    kept : ndarray of bool, shape (rows,)
+        Which rows of the frame these are.
     policies : int
         Policies (with their scenarios) that the rows come from; 0: recorded.
     """
@@ -49,6 +51,7 @@ class Sample:
     labels: Labels | None
     cluster: str | None
     tally: Tally
+    kept: Bools
     policies: int = 0
 
     @property
@@ -108,7 +111,7 @@ def take(frame: pd.DataFrame, column: str, *, cluster: str | None) -> Sample:
     return Sample(
         amounts=values[keep], kinds=kinds[keep], spend=numbers(kept, "cost_nusd"), delivered=is_true(kept, "delivered"),
         undelivered=is_false(kept, "delivered"), labels=labels, cluster=name, tally=tally(frame, kinds, known),
-        policies=_policies(kept),
+        kept=keep, policies=_policies(kept),
     )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness_lab.stats.changes import ChangePoint, change_point
 from harness_lab.stats.clusters import ClusterEffect, cluster_effect
 from harness_lab.stats.distributions import Distribution
 from harness_lab.stats.estimates import Estimate, Interval, NotEstimable
@@ -18,9 +19,11 @@ from harness_lab.stats.quantiles import (
     wilks_n,
 )
 from harness_lab.stats.shares import share
+from harness_lab.stats.shift import Shift, shift
 from harness_lab.stats.survival import SurvivalCurve, kaplan_meier
 
 __all__ = [
+    "ChangePoint",
     "ClusterEffect",
     "Distribution",
     "Estimate",
@@ -29,7 +32,9 @@ __all__ = [
     "Interval",
     "NotEstimable",
     "PairedDifference",
+    "Shift",
     "SurvivalCurve",
+    "change_point",
     "cluster_effect",
     "coverage_of_minimum",
     "cumulative_incidence",
@@ -45,5 +50,6 @@ __all__ = [
     "quantile_n",
     "ratio",
     "share",
+    "shift",
     "wilks_n",
 ]

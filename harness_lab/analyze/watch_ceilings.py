@@ -1,0 +1,115 @@
+"""The promises of a config's ceilings, held against newer runs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from harness_lab.analyze.ceilings import COLUMNS, ceiling
+from harness_lab.analyze.curve import curve_rows
+from harness_lab.analyze.frames import amount
+from harness_lab.analyze.runs import run_table
+from harness_lab.analyze.sample import Sample, take
+from harness_lab.stats.estimates import Interval, percent
+from harness_lab.stats.shares import share
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from harness_lab.analyze.ceilings import CeilingChannel
+
+LIMITS: Final[dict[str, tuple[CeilingChannel, float]]] = {
+    "reservation_pool.cost_usd": ("cost", 1e9), "reservation_pool.calls": ("calls", 1.0),
+    "reservation_pool.input": ("input", 1.0), "reservation_pool.tokens": ("tokens", 1.0),
+    "shared_ledger.max_cost_usd": ("cost", 1e9), "shared_ledger.max_steps": ("calls", 1.0),
+    "shared_ledger.max_seconds": ("time", 1e9),
+}  # fmt: skip
+"""Parameters that limit a whole run: the channel, and the factor from their unit to the column's."""
+
+_PERCENT: Final = re.compile(r"(\d+(?:\.\d+)?)\s*%")
+
+
+def check_ceilings(config: Any, nodes: pd.DataFrame, *, alpha: float, cluster: str | None) -> list[dict[str, Any]]:
+    """Return one finding per limit of the policy that bounds a whole run."""
+    runs = run_table(nodes)
+    promises = {one.value: one for one in config.evidence}
+    found = []
+    for module in config.policy.modules:
+        for name, (channel, factor) in LIMITS.items():
+            kind, parameter = name.split(".")
+            value = getattr(module, parameter, None) if module.kind == kind else None
+            if value is not None:
+                promise = target_share(promises[name].target) if name in promises else None
+                found.append(_check(runs, name, channel, float(value) * factor, promise, alpha, cluster))
+    return found
+
+
+def target_share(target: str) -> float | None:
+    """Read the completion target out of its words; None where no percentage is stated.
+
+    Examples
+    --------
+    >>> target_share("at least 85 % of runs complete"), target_share("cheap")
+    (0.85, None)
+    """
+    match = _PERCENT.search(target)
+    share_ = float(match[1]) / 100 if match else 0.0
+    return share_ if 0 < share_ < 1 else None
+
+
+def _check(
+    runs: pd.DataFrame, name: str, channel: CeilingChannel, at: float, promise: float | None, alpha: float,
+    cluster: str | None,
+) -> dict[str, Any]:  # fmt: skip
+    column = COLUMNS[channel]
+    sample = take(runs, column, cluster=cluster)
+    what = f"{name} = {amount(column, at)}"
+    if not sample.n:
+        return {"what": what, "status": "unknown", "found": "no newer run whose usage is known", "n": 0}
+    if promise is None:
+        row = curve_rows(sample, column, np.asarray([at]), confidence=0.95).iloc[0]
+        delivered = int(row["delivered_cut"])
+        cut = f"{int(row['runs_cut'])} of {sample.n:,} newer runs used more ({delivered} of them delivered)"
+        return {"what": what, "status": "unknown", "found": f"no promise is written down; {cut}", "n": sample.n}
+    found = _completion(sample, column, at, alpha)
+    words = f"{percent(promise)} shall complete within it; newer runs: {found}"
+    if not isinstance(found.interval, Interval):
+        return {"what": what, "status": "unknown", "found": words, "n": sample.n}
+    broken = found.interval.high < promise
+    again = ceiling(runs, channel, target=promise, cluster=cluster) if broken else None
+    suggestion = (
+        "" if again is None else again._line() if again.ceiling is None else f"the newer runs give {again._line()}"
+    )
+    return {
+        "what": what,
+        "status": "stale" if broken else "holds",
+        "found": words,
+        "n": sample.n,
+        "suggestion": suggestion,
+    }
+
+
+def _completion(sample: Sample, column: str, at: float, alpha: float) -> Any:
+    """Share of runs that complete within the ceiling, with an upper end at 1 - alpha; stopped runs allowed for."""
+    within = sample.completed & (sample.amounts <= at)
+    below = sample.stopped & (sample.amounts < at)
+    plain = share(within, confidence=1 - 2 * alpha, clusters=sample.labels, method="share completed within")
+    if not below.any() or not isinstance(plain.interval, Interval):
+        return plain
+    row = curve_rows(sample, column, np.asarray([at]), confidence=1 - 2 * alpha).iloc[0]
+    if np.isnan(row["completed_share_high"]):
+        # another limit stopped runs below: at best all of them would have completed
+        best = share(within | below, confidence=1 - 2 * alpha, clusters=sample.labels, method="share completed within")
+        if not isinstance(best.interval, Interval):
+            return best
+        return replace(
+            plain, interval=replace(plain.interval, high=best.interval.high, method="worst case beyond stops")
+        )
+    interval = Interval(
+        low=row["completed_share_low"], high=row["completed_share_high"], confidence=1 - 2 * alpha,
+        method="cumulative incidence",
+    )  # fmt: skip
+    return replace(plain, value=float(row["completed_share"]), interval=interval)

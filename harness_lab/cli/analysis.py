@@ -1,0 +1,64 @@
+"""Commands that analyse records: check, drift."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness_lab.cli.output import Json, show
+
+Records = Annotated[Path, typer.Argument(help="Settlements (Parquet), or records in a known format.")]
+By = Annotated[list[str] | None, typer.Option("--by", help="Column whose groups are taken apart; repeat.")]
+
+
+def check(
+    config: Annotated[Path, typer.Argument(help="Tuned config (JSON).")],
+    against: Annotated[Path, typer.Option("--against", help="Newer settlements.")],
+    reference: Annotated[Path | None, typer.Option("--reference", help="The records behind the config.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Hold a tuned config against newer records; exits with 1 when something of it is stale."""
+    from harness_lab.analyze import check_config
+    from harness_lab.export import TunedConfig
+    from harness_lab.settlements import read
+
+    tuned = TunedConfig.read(config)
+    before = None if reference is None else read(reference)
+    found = check_config(tuned, read(against), reference=before, now_ns=time.time_ns())
+    data = {
+        "stale": bool(found.stale),
+        "checked": found.to_frame(),
+        "drift": None if found.drift is None else found.drift.to_frame(),
+        "spend": None if found.split is None else found.split.to_frame(),
+    }
+    show(f"{found.summary()}\n\n{found.explain()}", data, as_json=as_json)
+    if found.stale:
+        sys.exit(1)
+
+
+def drift(
+    old: Annotated[Path, typer.Argument(help="Earlier settlements.")],
+    new: Annotated[Path, typer.Argument(help="Later settlements.")],
+    by: By = None,
+    as_json: Json = False,
+) -> None:
+    """Say what moved between two sets of records, and split a change of spend into mix, tokens and price."""
+    from harness_lab.analyze import drift as find
+    from harness_lab.analyze import spend_split
+    from harness_lab.errors import InputError
+    from harness_lab.settlements import read
+
+    earlier, later = read(old), read(new)
+    found = find(earlier, later, by=by)
+    try:
+        split = spend_split(earlier, later)
+    except InputError as error:
+        split, why = None, str(error)
+    text = f"{found.summary()}\n\n{split.summary() if split is not None else f'No split of spend: {why}'}"
+    contexts = [{"path": one.path, "gone": one.gone, "new": one.new, "fields": one.fields} for one in found.contexts]
+    data = {"moves": found.to_frame(), "contexts": contexts, "spend": None if split is None else split.to_frame()}
+    show(f"{text}\n\n{found.explain()}", data, as_json=as_json)
