@@ -8,6 +8,7 @@
     │   └── UnitMismatch               a floor in one unit was held against a budget in another
     ├── AlreadySettled (RuntimeError)  a ticket was closed a second time; the first close stands
     ├── UnknownTicket (LookupError)    a ticket that this policy never handed out
+    ├── AccountUnavailable (RuntimeError)  a durable account cannot be read or written: nothing is admitted
     ├── BudgetExhausted                a budget has nothing left (raised only by the APIs that raise)
     └── SimulationError (RuntimeError)
         ├── Deadlock                   nothing can happen any more and somebody still waits
@@ -82,6 +83,25 @@ class AlreadySettled(HarnessLabError, RuntimeError):
 
 class UnknownTicket(HarnessLabError, LookupError):
     """A ticket that this policy never handed out."""
+
+
+class AccountUnavailable(HarnessLabError, RuntimeError):
+    """A durable account cannot be read or written; nothing was admitted and nothing moved.
+
+    Attributes
+    ----------
+    path : str
+        The account's file.
+    reason : str
+        What is wrong with it.
+    """
+
+    def __init__(self, path: str, reason: str) -> None:
+        self.path, self.reason = path, reason
+        super().__init__(path, reason)
+
+    def __str__(self) -> str:
+        return f"account {self.path} is unavailable: {self.reason}"
 
 
 class BudgetExhausted(HarnessLabError):

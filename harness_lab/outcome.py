@@ -82,6 +82,9 @@ class Code(StrEnum):
     DEADLINE = "deadline"
     WAITED_TOO_LONG = "waited-too-long"
     PARENT_ENDED = "parent-ended"
+    BOUND_VIOLATED = "bound-violated"
+    UNBOUNDED = "unbounded"
+    ACCOUNT_UNAVAILABLE = "account-unavailable"
 
 
 Helps = Literal["smaller", "larger", "wait", "other-path", "nothing"]

@@ -1,6 +1,9 @@
 """The four questions, and named compositions of the modules that answer them."""
 
 from harness_lab.policies.compose import Composed
+from harness_lab.policies.durable_account import DurableAccountSpec
+from harness_lab.policies.opened import OpenPolicy
+from harness_lab.policies.period_budget import PeriodBudgetSpec
 from harness_lab.policies.protocol import (
     COMPLETED,
     End,
@@ -25,6 +28,8 @@ from harness_lab.policies.shared_ledger import SharedLedgerSpec
 from harness_lab.policies.spec import (
     PolicySpec,
     compose,
+    durable_account,
+    period_budget,
     reservation_pool,
     runtime_floors,
     shared_ledger,
@@ -36,12 +41,15 @@ from harness_lab.policies.tree_limits import TreeLimitsSpec
 __all__ = [
     "COMPLETED",
     "Composed",
+    "DurableAccountSpec",
     "End",
     "Grant",
     "Granted",
     "Module",
     "ModuleSpec",
+    "OpenPolicy",
     "Path",
+    "PeriodBudgetSpec",
     "Policy",
     "PolicySpec",
     "Refused",
@@ -56,7 +64,9 @@ __all__ = [
     "Use",
     "Wait",
     "compose",
+    "durable_account",
     "path_text",
+    "period_budget",
     "reservation_pool",
     "runtime_floors",
     "shared_ledger",

@@ -10,12 +10,19 @@ from harness_lab.clock import Time, ns
 from harness_lab.errors import InputError
 from harness_lab.floors import FloorTable
 from harness_lab.policies.compose import Composed
+from harness_lab.policies.durable_account import DurableAccountSpec
+from harness_lab.policies.opened import OpenPolicy, Scope, check_order, scope_of
+from harness_lab.policies.period_budget import PeriodBudgetSpec
 from harness_lab.policies.reservation_pool import Inside, ReservationPoolSpec
 from harness_lab.policies.runtime_floors import RuntimeFloorsSpec
 from harness_lab.policies.shared_ledger import SharedLedgerSpec, UnknownUsage
 from harness_lab.policies.tree_limits import Concurrency, TreeLimitsSpec
 
 if TYPE_CHECKING:
+    from harness_lab.budget._pots import Cap
+    from harness_lab.budget.durable_store import Synchronous
+    from harness_lab.budget.period import Carry
+    from harness_lab.budget.windows import Every
     from harness_lab.policies.protocol import ModuleSpec
 
 _START = Time(0)
@@ -25,6 +32,8 @@ MODULES: dict[str, type[Any]] = {
     "reservation_pool": ReservationPoolSpec,
     "tree_limits": TreeLimitsSpec,
     "runtime_floors": RuntimeFloorsSpec,
+    "period_budget": PeriodBudgetSpec,
+    "durable_account": DurableAccountSpec,
 }
 """Module specifications by kind."""
 
@@ -51,12 +60,12 @@ class PolicySpec:
     name: str
     modules: tuple[ModuleSpec, ...] = ()
     max_wait_s: float | None = None
-    scope: Literal["run"] = "run"
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise InputError("name of the policy", expected="some text", got=self.name)
-        kinds = [module.kind for module in self.modules]
+        check_order(self.modules)
+        kinds = [module.kind for module in self.modules if not getattr(module, "many", False)]
         if len(set(kinds)) < len(kinds):
             raise InputError("modules", expected="at most one of a kind", got=kinds)
         if self.max_wait_s is None:
@@ -73,9 +82,27 @@ class PolicySpec:
                 )
 
     def start(self, run: str = "", groups: Mapping[str, str] | None = None, now: Time = _START) -> Composed:
-        """Make a policy with fresh state for one run."""
+        """Make a policy with fresh state for one run.
+
+        Raises
+        ------
+        InputError
+            If its state outlives a run: :meth:`open` it once, and start runs from that.
+        """
+        if self.scope != "run":
+            hint = "policy = spec.open(); policy.start(run, groups, now) for each run"
+            raise InputError("policy", expected="one whose state lasts one run", got=self.scope, hint=hint)
         wait = None if self.max_wait_s is None else ns(self.max_wait_s)
         return Composed([module.build(now) for module in self.modules], max_wait_ns=wait)
+
+    @property
+    def scope(self) -> Scope:
+        """How long the state lasts: one run, or the widest scope of its modules."""
+        return scope_of(self.modules)
+
+    def open(self) -> OpenPolicy:
+        """Make or connect to the state that outlives a run; runs started from it share that state."""
+        return OpenPolicy(self)
 
     def module(self, kind: str) -> Any:
         """Return the module specification of a kind, None without one."""
@@ -204,6 +231,82 @@ def tree_limits(
 def runtime_floors(table: FloorTable, *, name: str = "runtime floors") -> PolicySpec:
     """Return floors alone (:class:`RuntimeFloorsSpec`)."""
     return PolicySpec(name=name, modules=(RuntimeFloorsSpec(table=table),))
+
+
+def period_budget(
+    *,
+    calls: int | None = None,
+    input: int | None = None,
+    tokens: int | None = None,
+    fresh: int | None = None,
+    cost_usd: float | None = None,
+    by: str | tuple[str, ...] = (),
+    every: Every | None = None,
+    rolling_s: float | None = None,
+    zone: str = "UTC",
+    day: int = 1,
+    carry: Carry = "none",
+    carry_windows: int = 1,
+    cap: Cap = "soft",
+    unknown_usage: UnknownUsage = "release",
+    name: str = "",
+) -> PolicySpec:
+    """Return what a group may use in a rolling or calendar window (:class:`PeriodBudgetSpec`); opened, then started."""
+    spec = PeriodBudgetSpec(
+        calls=calls,
+        input=input,
+        tokens=tokens,
+        fresh=fresh,
+        cost_usd=cost_usd,
+        by=by,
+        every=every,
+        rolling_s=rolling_s,
+        zone=zone,
+        day=day,
+        carry=carry,
+        carry_windows=carry_windows,
+        cap=cap,
+        unknown_usage=unknown_usage,
+        name=name,
+    )
+    return PolicySpec(name=spec.name, modules=(spec,))
+
+
+def durable_account(
+    path: str,
+    *,
+    calls: int | None = None,
+    input: int | None = None,
+    tokens: int | None = None,
+    fresh: int | None = None,
+    cost_usd: float | None = None,
+    periods: tuple[PolicySpec, ...] = (),
+    hold_s: float = 900.0,
+    unknown_usage: Literal["charge-hold", "release"] = "charge-hold",
+    if_missing: Literal["refuse", "create"] = "refuse",
+    synchronous: Synchronous = "full",
+    busy_s: float = 5.0,
+    name: str = "durable account",
+) -> PolicySpec:
+    """Return one cap for many processes, in a file (:class:`DurableAccountSpec`); last in a composition.
+
+    `periods` are policies made by :func:`period_budget`: they are kept in the same file.
+    """
+    spec = DurableAccountSpec(
+        path=path,
+        calls=calls,
+        input=input,
+        tokens=tokens,
+        fresh=fresh,
+        cost_usd=cost_usd,
+        periods=tuple(module for policy in periods for module in policy.modules),  # type: ignore[misc]
+        hold_s=hold_s,
+        unknown_usage=unknown_usage,
+        if_missing=if_missing,
+        synchronous=synchronous,
+        busy_s=busy_s,
+    )
+    return PolicySpec(name=name, modules=(spec,))
 
 
 def compose(*policies: PolicySpec, name: str | None = None) -> PolicySpec:
