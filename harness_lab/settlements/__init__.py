@@ -11,6 +11,7 @@ from __future__ import annotations
 from harness_lab.settlements.columns import CALL_COLUMNS, NODE_COLUMNS, Column
 from harness_lab.settlements.context import context_digest
 from harness_lab.settlements.costs import Recomputed, recompute
+from harness_lab.settlements.dataset import Appended, SettlementStore
 from harness_lab.settlements.discover import Found, discover
 from harness_lab.settlements.read import formats, read
 from harness_lab.settlements.readers import PRESETS
@@ -24,6 +25,7 @@ __all__ = [
     "NODE_COLUMNS",
     "PRESETS",
     "SCHEMA_VERSION",
+    "Appended",
     "CallRow",
     "Column",
     "Found",
@@ -31,6 +33,7 @@ __all__ = [
     "ReadReport",
     "Recomputed",
     "SetAside",
+    "SettlementStore",
     "Settlements",
     "conform_calls",
     "conform_nodes",

@@ -27,14 +27,16 @@ if TYPE_CHECKING:
 VERSION_KEY: Final = b"harness_lab.schema_version"
 REPORT_KEY: Final = b"harness_lab.read_report"
 
-_ARROW: Final = {"Int64": pa.int64(), "string": pa.string(), "boolean": pa.bool_(), "Float64": pa.float64()}
-_PANDAS: Final[dict[pa.DataType, Any]] = {
+ARROW: Final = {"Int64": pa.int64(), "string": pa.string(), "boolean": pa.bool_(), "Float64": pa.float64()}
+"""pandas dtype → Arrow type."""
+PANDAS: Final[dict[pa.DataType, Any]] = {
     pa.int64(): pd.Int64Dtype(),
     pa.string(): pd.StringDtype(),
     pa.large_string(): pd.StringDtype(),
     pa.bool_(): pd.BooleanDtype(),
     pa.float64(): pd.Float64Dtype(),
 }
+"""Arrow type → pandas dtype."""
 
 
 class Stored(NamedTuple):
@@ -71,7 +73,7 @@ def write(path: Path, nodes: pd.DataFrame, calls: pd.DataFrame | None, report: R
 
 
 def _write_one(path: Path, frame: pd.DataFrame, columns: tuple[Column, ...], extra: dict[bytes, bytes]) -> None:
-    schema = pa.schema([(column.name, _ARROW[column.dtype]) for column in columns])
+    schema = pa.schema([(column.name, ARROW[column.dtype]) for column in columns])
     table = pa.Table.from_pandas(frame, schema=schema, preserve_index=False)
     table = table.replace_schema_metadata({VERSION_KEY: str(SCHEMA_VERSION).encode(), **extra})
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -110,7 +112,7 @@ def _read_one(path: Path, conform: Callable[[pd.DataFrame], pd.DataFrame]) -> tu
     if version is None:
         hint = "other tables are read with settlements.read(path, columns={field: column})"
         raise ReadError(str(path), expected=expected, got="Parquet without a schema version", hint=hint)
-    frame = migrate(table.to_pandas(types_mapper=_PANDAS.get, ignore_metadata=True), version=version)
+    frame = migrate(table.to_pandas(types_mapper=PANDAS.get, ignore_metadata=True), version=version)
     try:
         return conform(frame), table.schema.metadata
     except InputError as error:
