@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from harness_lab.cli import analysis, evidence, export, lab, simulation, tour
+from harness_lab.cli import analysis, delegation, evidence, export, lab, simulation, tour
 from harness_lab.errors import HarnessLabError
 
 USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
@@ -30,6 +30,8 @@ app.command()(simulation.compare)
 app.command()(analysis.check)
 app.command()(analysis.drift)
 app.command()(export.export)
+app.add_typer(delegation.journal, name="journal")
+app.add_typer(delegation.audit, name="audit")
 app.command()(lab.bench)
 app.command()(lab.lab)
 

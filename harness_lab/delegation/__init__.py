@@ -4,6 +4,7 @@ from harness_lab.delegation.audit import (
     EVENT_SUBAGENT_DELEGATION,
     AuditChainStore,
     load_key,
+    read_entries,
     record_subagent_delegation,
     verify_audit,
 )
@@ -74,6 +75,7 @@ __all__ = [
     "node_hash",
     "plan_hash",
     "preset",
+    "read_entries",
     "read_journal",
     "record_subagent_delegation",
     "result_content_hash",

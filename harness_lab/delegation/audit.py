@@ -22,6 +22,7 @@ from harness_lab.delegation.errors import ChainBroken
 from harness_lab.delegation.events import DELEGATION_EVENT
 from harness_lab.delegation.hmac_chain import GENESIS_HMAC, LEGACY_SCHEME, SCHEME, ChainKey, check_key, entry_line
 from harness_lab.delegation.journal import AppendFile
+from harness_lab.delegation.verify import parse_line
 from harness_lab.errors import InputError, ReadError
 
 try:
@@ -174,7 +175,7 @@ class AuditChainStore:
 
     def entries(self) -> list[dict[str, Any]]:
         """Return all entries, oldest first, unverified."""
-        return [json.loads(line) for file in _days(self.folder) for line in AppendFile(file).read()[0]]
+        return read_entries(self.folder)
 
     def verify(self) -> AuditVerdict:
         """Verify the whole log."""
@@ -335,6 +336,25 @@ def verify_audit(path: str | Path, *, key: bytes | ChainKey) -> AuditVerdict:
     return AuditVerdict(
         files=len(files), entries=entries, legacy=legacy, head=prev or GENESIS_HMAC, errors=tuple(errors)
     )
+
+
+def read_entries(path: str | Path) -> list[dict[str, Any]]:
+    """Return the entries of a log's folder or of one daily file, oldest first, unverified.
+
+    Raises
+    ------
+    ReadError
+        If a line is no entry.
+    """
+    place = Path(path)
+    found: list[dict[str, Any]] = []
+    for file in _days(place) if place.is_dir() else [place] * place.exists():
+        for number, line in enumerate(AppendFile(file).read()[0], 1):
+            entry = parse_line(line)
+            if entry is None:
+                raise ReadError(f"{file.name}:{number}", expected="an audit entry", got=line[:60])
+            found.append(entry)
+    return found
 
 
 def _next(line: bytes) -> tuple[str | None, int | None]:
