@@ -8,7 +8,7 @@ from __future__ import annotations
 from asyncio import CancelledError
 from typing import TYPE_CHECKING, Any
 
-from harness_lab.agents.ports import Call, Child, Children, Rest
+from harness_lab.agents.ports import Call, Child, Children, PartialReply, Rest, Work
 from harness_lab.agents.record import NodeRecord
 from harness_lab.errors import InputError
 from harness_lab.outcome import CHANNELS, Cause, Code, Outcome, Refusal
@@ -76,6 +76,7 @@ class Harness:
             raise
         record.wait_ns = runtime.now() - record.started
         if isinstance(answer, Refusal):
+            record.refusal = answer
             return self._close(record, End(Outcome.DENIED, answer.code, Cause.LIMIT))
         if record.parent is not None:
             record.parent.starts += 1
@@ -110,14 +111,17 @@ class Harness:
                 if type(move) is Call:
                     told = await self._call(node, record, move)
                     if type(told) is Refusal:
+                        record.refusal = told
                         return End(_OUTCOMES.get(told.code, Outcome.EXHAUSTED), told.code, Cause.LIMIT)
                 elif type(move) is Rest:
                     await self.runtime.sleep(move.ns)
                     told = None
                 elif type(move) is Children:
                     told = await self.runtime.gather([self._child(node, record, child) for child in move.children])
+                elif type(move) is Work:
+                    told = await move.job()
                 else:
-                    raise InputError("move of a brain", expected="Call, Children or Rest", got=move)
+                    raise InputError("move of a brain", expected="Call, Children, Work or Rest", got=move)
         except StopIteration as finished:
             end: End = finished.value
             return end
@@ -147,14 +151,14 @@ class Harness:
         record.attempts += 1
         try:
             reply = await model.complete(runtime, call)
+            use = Use(amounts_of(reply), reply.status)
         except BaseException as stopped:  # a ticket closes on cancel and on error too, and what it used is unknown
             record.drop(model.abandoned(call, runtime.now() - started))
             self._settle(step, Use(_UNKNOWN, "abandoned" if isinstance(stopped, CancelledError) else "failed"))
             self._keep(record, call, None, started)
             raise
-        spent = amounts_of(reply)
-        record.add(reply, spent)
-        self._settle(step, Use(spent, reply.status))
+        record.add(reply, use.spent)
+        self._settle(step, use)
         self._keep(record, call, reply, started)
         return reply
 
@@ -175,7 +179,7 @@ class Harness:
 def amounts_of(reply: Reply) -> Amounts:
     """Return what a reply reports by channel; a failed call that used nothing counts as none."""
     if not reply.reported:
-        return _UNKNOWN
+        return reply.spent if isinstance(reply, PartialReply) else _UNKNOWN
     prompt = reply.input_fresh + reply.cache_read + reply.cache_write
     if reply.status == "failed" and not (prompt or reply.output or reply.cost_nusd):
         return _NOTHING

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from harness_lab.outcome import CHANNELS, Cause, Code, Outcome
+from harness_lab.outcome import CHANNELS, COST, Cause, Code, Outcome
 from harness_lab.policies.protocol import SETTLED, End, SpawnAsk, Use
 
 if TYPE_CHECKING:
@@ -89,6 +89,16 @@ class Children:
 
 
 @dataclass(frozen=True, slots=True)
+class Work:
+    """A move: do what is neither a model call nor a child (tools run here); the brain is told what it returns.
+
+    An error that the job raises ends the node as failed; a job whose failure the brain should hear of returns it.
+    """
+
+    job: Callable[[], Coroutine[Any, Any, Any]]
+
+
+@dataclass(frozen=True, slots=True)
 class Rest:
     """A move: let time pass (a tool runs, a person thinks, a retry backs off), nanoseconds."""
 
@@ -144,9 +154,27 @@ class Reply:
         self.reported = reported
 
 
-Move = Call | Children | Rest
+class PartialReply(Reply):
+    """A reply whose client reported some channels only; ``reported`` is False, and `spent` has what is known.
+
+    Parameters
+    ----------
+    status : {"completed", "failed"}
+        How the call ended.
+    spent : Amounts
+        By channel; None: unknown.
+    """
+
+    __slots__ = ("spent",)
+
+    def __init__(self, status: Status, spent: Amounts) -> None:
+        super().__init__(status, 0, 0, 0, 0, spent[COST], None, reported=False)
+        self.spent = spent
+
+
+Move = Call | Children | Work | Rest
 Answer = Any
-"""What a brain is told: a Reply or Refusal after a Call, a list of End after Children, None after a Rest."""
+"""What a brain is told: a Reply after a Call, a list of End after Children, a Work's result, None after a Rest."""
 
 if TYPE_CHECKING:
     Brain = Generator[Move, Any, End]

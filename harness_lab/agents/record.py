@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from harness_lab.outcome import COST
+
 if TYPE_CHECKING:
     from harness_lab.agents.ports import Call, Reply
     from harness_lab.clock import Time
+    from harness_lab.outcome import Refusal
     from harness_lab.policies.protocol import End, Path
     from harness_lab.usage import Amounts
 
@@ -27,6 +30,8 @@ class NodeRecord:
         bill: the sums are lower bounds then.
     subtree : list of int
         Reported use by channel of the node and all that was below it.
+    refusal : Refusal or None
+        The answer that kept it from starting, or that stopped it.
     """
 
     __slots__ = (
@@ -48,6 +53,7 @@ class NodeRecord:
         "output",
         "parent",
         "path",
+        "refusal",
         "started",
         "starts",
         "subtree",
@@ -65,6 +71,7 @@ class NodeRecord:
         self.started = now
         self.ended = now
         self.end: End | None = None
+        self.refusal: Refusal | None = None
         self.calls = self.attempts = self.starts = 0
         self.input_fresh = self.cache_read = self.cache_write = self.output = 0
         self.cost_nusd = self.billed_nusd = 0
@@ -80,7 +87,9 @@ class NodeRecord:
         if reply.cost_nusd is None:
             self.cost_known = False
         if not reply.reported:
-            self.usage_known = self.cost_known = False
+            self.usage_known = False
+            self.cost_known = self.cost_known and spent[COST] is not None
+            self.cost_nusd += spent[COST] or 0
         else:
             self.input_fresh += reply.input_fresh
             self.cache_read += reply.cache_read

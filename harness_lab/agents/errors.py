@@ -1,0 +1,57 @@
+"""What can go wrong around a run before a limit is asked: each with a stable code.
+
+A limit that says no is a value (an outcome, a finish reason); these are misconfigurations and refusals of authority.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from harness_lab.errors import HarnessLabError
+
+AgentCode = Literal[
+    "mode_not_configured",
+    "mode_malformed",
+    "tool_not_available",
+    "call_not_authorized",
+    "unsafe_authorization_configuration",
+    "session_locked",
+    "run_not_permitted",
+    "approval_not_pending",
+]
+
+
+class AgentError(HarnessLabError):
+    """An agent run that cannot go on, or must not start.
+
+    Parameters
+    ----------
+    code : str
+        Stable name of the kind (:data:`AgentCode`).
+    message : str
+        One line: what was expected, what came, what helps.
+    """
+
+    def __init__(self, code: AgentCode, message: str) -> None:
+        self.code: AgentCode = code
+        self.message = message
+        super().__init__(code, message)
+
+    def __str__(self) -> str:
+        return self.message
+
+
+def not_authorized(tool: str) -> AgentError:
+    """Return the error of a call that the call policy denied."""
+    return AgentError("call_not_authorized", f"The call to tool [{tool}] is not authorized.")
+
+
+def not_available(tool: str, offered: list[str]) -> AgentError:
+    """Return the error of a tool that this run does not have."""
+    there = ", ".join(offered) if offered else "none"
+    return AgentError("tool_not_available", f"Tool [{tool}] is not available. Available: {there}.")
+
+
+def not_permitted(reason: str) -> AgentError:
+    """Return the error of a run that may not start."""
+    return AgentError("run_not_permitted", f"The run is not permitted: {reason}.")

@@ -1,0 +1,89 @@
+"""What is left, in words that may be told to a model; made of the ceiling that decides, so the two cannot disagree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harness_lab.agents.rules import OURS, AgentRules, budget_of
+from harness_lab.budget import Ceiling, RunBudget, RunLedger
+from harness_lab.usage import usd
+
+if TYPE_CHECKING:
+    from harness_lab.outcome import Code
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetLeft:
+    """What a node may still use, under the budget in force for it.
+
+    Parameters
+    ----------
+    steps : int
+        Model calls left.
+    cost_usd : float or None
+        Dollars left; None: no cap.
+    seconds : float or None
+        Seconds left; None: no limit.
+    cost_known : bool
+        False: something in the tree reported no cost, so `cost_usd` is an upper bound, and a cap refuses.
+    stopped_by : Code or None
+        Why no further step is allowed; None: one is.
+    """
+
+    steps: int
+    cost_usd: float | None
+    seconds: float | None
+    cost_known: bool
+    stopped_by: Code | None
+
+    @classmethod
+    def of(cls, ledger: RunLedger, budget: Ceiling | RunBudget, *, rules: AgentRules = OURS) -> BudgetLeft:
+        """Read a ledger against a budget.
+
+        Parameters
+        ----------
+        ledger : RunLedger
+            What the tree has used.
+        budget : Ceiling or RunBudget
+            The ceiling on the tree's totals in force.
+        rules : AgentRules
+            How seconds are rounded.
+        """
+        ceiling = budget if isinstance(budget, Ceiling) else Ceiling.of(budget)
+        cost = None if ceiling.cost_nusd < 0 else usd(max(0, ceiling.cost_nusd - ledger.cost_nusd))
+        return cls(
+            steps=max(0, ceiling.steps - ledger.steps),
+            cost_usd=cost,
+            seconds=rules.seconds_left(ceiling, ledger),
+            cost_known=ledger.unmetered_runs == 0,
+            stopped_by=ledger.binding(ceiling),
+        )
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether one more step is allowed."""
+        return self.stopped_by is None
+
+    def text(self) -> str:
+        """Return one line for a model.
+
+        Examples
+        --------
+        >>> ledger = RunLedger("run-1")
+        >>> ledger.record_steps(5)
+        >>> BudgetLeft.of(ledger, RunBudget(8, 1.0)).text()
+        'Budget left for you and all you start: 3 model calls, 1.0000 USD.'
+        """
+        parts = [f"{self.steps} model call{'' if self.steps == 1 else 's'}"]
+        if self.cost_usd is not None:
+            parts.append(f"{self.cost_usd:.4f} USD" if self.cost_known else "unknown USD")
+        if self.seconds is not None:
+            parts.append(f"{self.seconds:.0f} s")
+        stop = "" if self.may_go_on else f" No further step is allowed ({self.stopped_by})."
+        return f"Budget left for you and all you start: {', '.join(parts)}.{stop}"
+
+
+def reason(ledger: RunLedger, ceiling: Ceiling) -> str | None:
+    """Say why no further step is allowed under a ceiling, None when one is; the text of :class:`RunLedger`."""
+    return ledger.exhaustion(budget_of(ceiling))

@@ -1,0 +1,137 @@
+"""One run tree in production: its policy, and the model and the sink that the agent loop is given."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING
+
+from harness_lab.agents.client import reply_of, reply_of_error
+from harness_lab.agents.context_ledger import ContextLedger
+from harness_lab.agents.envelope import NOTHING, RunUsage
+from harness_lab.agents.loop import Harness
+from harness_lab.budget.run import MAX_LEVELS
+from harness_lab.policies.tree_limits import TreeLimitsSpec
+from harness_lab.usage import amounts
+
+if TYPE_CHECKING:
+    from harness_lab.agents.conversation import Conversation
+    from harness_lab.agents.ports import Call, Reply, Runtime
+    from harness_lab.agents.record import NodeRecord
+    from harness_lab.agents.service import AgentRuntime
+    from harness_lab.budget import RunBudget, RunContext
+    from harness_lab.clock import Time
+    from harness_lab.policies.protocol import Path
+    from harness_lab.usage import Amounts
+
+
+class Tree:
+    """A run tree: who speaks, what was written down, and what may be used.
+
+    Parameters
+    ----------
+    service : AgentRuntime
+        Whose run it is.
+    context : RunContext
+        The node at which it begins, or its parent's if `declared` is given.
+    runtime : Runtime
+        Time and waiting.
+    declared : RunBudget or None
+        For a child that is run by hand: its declaration.
+    depth : int
+        Depth of the node at which it begins.
+
+    Attributes
+    ----------
+    ledger : ContextLedger
+        The context's ledger, as the policy's first module.
+    """
+
+    def __init__(
+        self,
+        service: AgentRuntime,
+        context: RunContext,
+        runtime: Runtime,
+        *,
+        depth: int,
+        declared: RunBudget | None = None,
+    ) -> None:
+        self.context = context
+        self.depth = depth
+        self.ledger = ContextLedger(context, service.rules, declared=declared)
+        levels = TreeLimitsSpec(max_depth=max(0, MAX_LEVELS - 1 - depth)).build(runtime.now())
+        self._service = service
+        self._harness = Harness(runtime, service.policy_for(self.ledger, levels, runtime.now()), self, self)
+        self._conversations: dict[Path, Conversation] = {}
+        self._speaking: dict[int, Conversation] = {}
+        self._calls = 0
+        self.records: dict[Path, NodeRecord] = {}
+
+    async def run(self, conversation: Conversation, budget: Amounts) -> NodeRecord:
+        """Run a conversation and all that it starts; return what was written down about it."""
+        path = conversation.place.path
+        self._conversations[path] = conversation
+        await self._harness.run(conversation.place.agent, budget, conversation.think)
+        return self.records[path]
+
+    def usage(self, path: Path) -> RunUsage:
+        """Return what a node and all below it have used."""
+        account = self.ledger.accounts.get(path)
+        return NOTHING if account is None else account.usage
+
+    def adopt(self, conversation: Conversation, declared: RunBudget) -> None:
+        """Take in a conversation that is about to be asked for."""
+        self._conversations[conversation.place.path] = conversation
+        self.ledger.announce(conversation.place.path, declared)
+
+    def speaks_next(self, conversation: Conversation) -> int:
+        """Note who makes the next call, and name it."""
+        self._calls += 1
+        self._speaking[self._calls] = conversation
+        return self._calls
+
+    def bound(self, call: Call) -> Amounts:
+        """Return the worst case of a call, as far as the service can tell."""
+        bound, unknown = self._service.bound, amounts(calls=1)
+        if bound is None:
+            return unknown
+        try:
+            return bound(self._speaking[call.key].request())
+        except Exception as error:  # a module that needs a bound refuses then; the run does not crash
+            warnings.warn(f"a call could not be bounded: {error!r}", RuntimeWarning, stacklevel=2)
+            return unknown
+
+    def abandoned(self, call: Call, elapsed_ns: int) -> None:
+        """Return what is billed for a dropped call: nobody can know."""
+        self._speaking.pop(call.key, None)
+
+    async def complete(self, runtime: Runtime, call: Call) -> Reply:
+        """Make a call; an error of the client is a failed reply, and the conversation keeps it."""
+        speaker = self._speaking[call.key]
+        try:
+            response = await speaker.place.service.client.complete(speaker.request())
+            reply = reply_of(response)
+        except Exception as error:
+            self._speaking.pop(call.key, None)
+            speaker.failure, speaker.response = error, None
+            return reply_of_error(error)
+        del self._speaking[call.key]
+        speaker.response = response
+        if response.served_model is not None:
+            speaker.served.add(response.served_model)
+        return reply
+
+    def node(self, record: NodeRecord) -> None:
+        """Take a node that has ended, or that never started."""
+        self.records[record.path] = record
+        conversation = self._conversations[record.path]
+        conversation.finish(record)
+        recorder = self._service.recorder
+        if recorder is None:
+            return
+        try:
+            recorder.node(conversation, record)
+        except OSError as error:  # a full disk must not take a run down that has been paid for
+            warnings.warn(f"a settlement row could not be written: {error}", RuntimeWarning, stacklevel=2)
+
+    def call(self, record: NodeRecord, call: Call, reply: Reply | None, started: Time, now: Time) -> None:
+        """Take a call that has ended; nothing keeps them here."""
