@@ -114,16 +114,24 @@ class ContextLedger(SharedLedger):
         return BudgetLeft.of(self.ledger, self.ceiling(path), rules=self._rules)
 
     def short(self, ask: Ask, now: Time) -> tuple[Shortfall, ...]:
-        """Return the first limit that the asking node has reached, or that its child would have reached at once."""
+        """Return the first limit that the asking node has reached."""
         node = ask.node if type(ask) is StepAsk else ask.parent
         if node is None:
             return ()
-        account: Account = node.memory[self.index]
-        ceiling = self.in_force(account)
+        ceiling = self.in_force(node.memory[self.index])
         code = self.ledger.binding(ceiling)
-        if code is not None:
-            return (self._shortfall(code, ceiling),)
-        return self._child_short(ask, account) if type(ask) is SpawnAsk else ()
+        return () if code is None else (self._shortfall(code, ceiling),)
+
+    def child_short(self, ask: SpawnAsk) -> tuple[Shortfall, ...]:
+        """Return the limit that would keep a child from making even one call."""
+        if ask.parent is None:
+            return ()
+        ceiling = self._under(ask.parent.memory[self.index], self._declaration(ask)).fixed
+        code = self.ledger.binding(ceiling)
+        if code is None:
+            return ()
+        found = self._shortfall(code, ceiling)
+        return (replace(found, detail=NO_STEPS) if code is Code.STEPS_EXHAUSTED else found,)
 
     def hold(self, ticket: Ticket, now: Time) -> None:
         """Open a node's account; a step holds nothing."""
@@ -159,18 +167,34 @@ class ContextLedger(SharedLedger):
         calls, cost = ask.budget[CALLS], ask.budget[COST]
         return Ceiling(-1 if calls is None else calls, -1 if cost is None else cost, -1)
 
-    def _child_short(self, ask: SpawnAsk, account: Account) -> tuple[Shortfall, ...]:
-        """Refuse a child that could not make one call, before it has a session or a prompt."""
-        ceiling = self._under(account, self._declaration(ask)).fixed
-        code = self.ledger.binding(ceiling)
-        if code is None:
-            return ()
-        found = self._shortfall(code, ceiling)
-        return (replace(found, detail=NO_STEPS) if code is Code.STEPS_EXHAUSTED else found,)
-
     def _shortfall(self, code: Code, ceiling: Ceiling) -> Shortfall:
         """Add the ledger's own words."""
         return replace(super()._shortfall(code, ceiling), detail=reason(self.ledger, ceiling) or "")
+
+
+class ChildCeilings:
+    """Refuses a child that could not make one call, before it has a session or a prompt.
+
+    A module of its own, so that depth can be asked in between: a child that is too deep as well is denied.
+    """
+
+    asks_spawn = True
+    asks_step = False
+    __slots__ = ("_ledger", "index")
+
+    def __init__(self, ledger: ContextLedger) -> None:
+        self._ledger = ledger
+        self.index = 0
+
+    def short(self, ask: Ask, now: Time) -> tuple[Shortfall, ...]:
+        """Return the limit that the child would have reached at once."""
+        return self._ledger.child_short(ask) if type(ask) is SpawnAsk else ()
+
+    def hold(self, ticket: Ticket, now: Time) -> None:
+        """Set nothing aside: the ledger keeps the accounts."""
+
+    def settle(self, ticket: Ticket, use: Use, now: Time) -> None:
+        """Charge nothing: the ledger does."""
 
 
 def child_stop(context: RunContext, declared: RunBudget, run_rules: AgentRules) -> str | None:

@@ -5,7 +5,7 @@ Everything else in which we differ from a system is a row of the deviations tabl
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from harness_lab.budget import Ceiling, RunBudget
@@ -13,7 +13,7 @@ from harness_lab.clock import NS_PER_S
 from harness_lab.errors import InputError
 
 if TYPE_CHECKING:
-    from harness_lab.budget import RunLedger
+    from harness_lab.budget import RunContext, RunLedger
 
 Siblings = Literal["own", "shared"]
 Seconds = Literal["exact", "truncated", "rounded-up"]
@@ -66,6 +66,11 @@ class AgentRules:
     def nested_budget(self, declared: RunBudget, parent: RunBudget, ledger: RunLedger) -> RunBudget:
         """Return :meth:`nested` for budgets."""
         return budget_of(self.nested(Ceiling.of(declared), Ceiling.of(parent), ledger))
+
+    def child_context(self, context: RunContext, declared: RunBudget, parent_run_id: str) -> RunContext:
+        """Return a child's context: same ledger, its declaration bounded by the parent's budget, one level deeper."""
+        budget = self.nested_budget(declared, context.budget, context.ledger)
+        return replace(context, budget=budget, parent_run_id=parent_run_id, depth=context.depth + 1)
 
     def seconds_left(self, ceiling: Ceiling, ledger: RunLedger) -> float | None:
         """Return seconds left, never negative; None without a limit."""

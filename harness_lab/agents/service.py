@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
 from harness_lab.agents.asyncio_runtime import AsyncioRuntime
+from harness_lab.agents.context_ledger import ChildCeilings
 from harness_lab.agents.conversation import Conversation
 from harness_lab.agents.envelope import RunUsage
 from harness_lab.agents.errors import not_permitted
@@ -196,13 +197,13 @@ class AgentRuntime:
         return (mode.model, "mode") if mode.model is not None else ("unknown", "unknown")
 
     def policy_for(self, ledger: ContextLedger, levels: Module, now: Time) -> Composed:
-        """Return the policy of one tree: the ledger first, then levels, then what was configured besides."""
-        spec = self._policy
+        """Return the policy of one tree: the ledger, levels, what is left for a child, then what was configured besides."""
+        spec, first = self._policy, (ledger, levels, ChildCeilings(ledger))
         if spec is None:
-            return Composed([ledger, levels])
+            return Composed(first)
         more = [module.build(now) for module in spec.modules if module.kind != "shared_ledger"]
         wait = None if spec.max_wait_s is None else ns(spec.max_wait_s)
-        return Composed([ledger, levels, *more], max_wait_ns=wait)
+        return Composed([*first, *more], max_wait_ns=wait)
 
     def started(self, conversation: Conversation) -> None:
         """Tell of a run that begins."""
