@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from harness_lab.policies.protocol import End, Grant, Policy
 
 
+WOKEN = DEADLINE - 1
+"""Rank of a parent whose children have ended: before all else at that instant, but after every cancellation."""
+
+
 class AsyncioRuntime:
     """Runs a harness on an asyncio loop.
 
@@ -82,8 +86,8 @@ class AsyncioRuntime:
         def done(_task: asyncio.Task[End]) -> None:
             nonlocal left
             left -= 1
-            if left == 0 and not finished.done():
-                finished.set_result(None)
+            if left == 0:
+                self._at(self.now(), WOKEN, _resolver(finished, None))
 
         tasks = [self._loop.create_task(self._started(job)) for job in jobs]
         for task in tasks:

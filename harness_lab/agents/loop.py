@@ -81,6 +81,7 @@ class Harness:
         if record.parent is not None:
             record.parent.starts += 1
         node = answer.ticket
+        record.granted = answer.ceiling
         end = _CANCELLED
         try:
             end = await self._until_deadline(node, record, brain())
@@ -117,7 +118,9 @@ class Harness:
                     await self.runtime.sleep(move.ns)
                     told = None
                 elif type(move) is Children:
-                    told = await self.runtime.gather([self._child(node, record, child) for child in move.children])
+                    together = len(move.children)
+                    jobs = [self._child(node, record, child, together - i) for i, child in enumerate(move.children)]
+                    told = await self.runtime.gather(jobs)
                 elif type(move) is Work:
                     told = await move.job()
                 else:
@@ -128,10 +131,10 @@ class Harness:
         finally:
             brain.close()
 
-    async def _child(self, parent: Ticket, above: NodeRecord, child: Child) -> End:
+    async def _child(self, parent: Ticket, above: NodeRecord, child: Child, together: int) -> End:
         path = (*above.path, (child.call, child.slot, child.attempt))
         record = NodeRecord(above, path, child.agent, child.budget, self.runtime.now())
-        ask = SpawnAsk(parent, path, child.budget, child.floor_key)
+        ask = SpawnAsk(parent, path, child.budget, child.floor_key, together=together)
         return await self._start(ask, record, child.brain)
 
     async def _call(self, node: Ticket, record: NodeRecord, call: Call) -> Reply | Refusal:

@@ -30,6 +30,8 @@ class NodeRecord:
         bill: the sums are lower bounds then.
     subtree : list of int
         Reported use by channel of the node and all that was below it.
+    granted : Amounts or None
+        What the policy granted by channel, maybe less than asked; None: nothing of its own.
     refusal : Refusal or None
         The answer that kept it from starting, or that stopped it.
     """
@@ -48,6 +50,7 @@ class NodeRecord:
         "depth",
         "end",
         "ended",
+        "granted",
         "input_fresh",
         "model",
         "output",
@@ -71,6 +74,7 @@ class NodeRecord:
         self.started = now
         self.ended = now
         self.end: End | None = None
+        self.granted: Amounts | None = None
         self.refusal: Refusal | None = None
         self.calls = self.attempts = self.starts = 0
         self.input_fresh = self.cache_read = self.cache_write = self.output = 0

@@ -156,6 +156,26 @@ class ReservationPool:
         short = self.shortfalls(ask, within)
         return Refusal(short) if short else self.hold(ask, within)
 
+    def even_share(self, ask: Amounts, within: Allocation | None = None, *, together: int = 1) -> Amounts:
+        """Return an ask bounded by an even share of what is left, by channel.
+
+        Parameters
+        ----------
+        ask : tuple of int or None
+            By channel; None: as much as the share is.
+        within : Allocation, optional
+            The parent's allocation; the pool's own if None.
+        together : int
+            Children among whom what is left is split, this one counted.
+        """
+        allocation = within if within is not None else self.root
+        share = list(ask)
+        for i, account in allocation.limited:
+            left = max(0, account.open().free or 0) // max(1, together)
+            asked = ask[i]
+            share[i] = left if asked is None else min(asked, left)
+        return tuple(share)
+
     def hold(self, ask: Amounts, within: Allocation | None = None) -> Allocation:
         """Set an ask aside; the caller has seen that it is sound and that :meth:`shortfalls` is empty."""
         parent = within if within is not None else self.root

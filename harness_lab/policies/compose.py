@@ -49,7 +49,7 @@ class Composed:
     In memory and without locks: one event loop, or a lock around it.
     """
 
-    __slots__ = ("_max_wait", "_news", "_queue", "_spawns", "_steps", "blocking", "channels", "modules")
+    __slots__ = ("_cancelled", "_max_wait", "_news", "_queue", "_spawns", "_steps", "blocking", "channels", "modules")
 
     def __init__(self, modules: Sequence[Module], *, max_wait_ns: int | None = None) -> None:
         self.modules = tuple(modules)
@@ -61,18 +61,19 @@ class Composed:
         self._spawns = [m for m in self.modules if m.asks_spawn]
         self._steps = [m for m in self.modules if m.asks_step]
         self._queue: deque[Ticket] = deque()
+        self._cancelled: dict[Ticket, str] = {}
         self._news: deque[News] = deque()
 
     def spawn(self, ask: SpawnAsk, now: Time) -> Grant | Wait | Refusal:
         """Answer whether a child may start."""
         parent = ask.parent
-        ticket = Ticket(ask, parent, 0 if parent is None else parent.depth + 1, [None] * len(self.modules))
+        ticket = Ticket(ask, parent, 0 if parent is None else parent.depth + 1, [None] * len(self.modules), now)
         return self._answer(ticket, self._spawns, now)
 
     def admit(self, ask: StepAsk, now: Time) -> Grant | Wait | Refusal:
         """Answer whether a step may start."""
         node = ask.node
-        return self._answer(Ticket(ask, node, node.depth, node.memory), self._steps, now)
+        return self._answer(Ticket(ask, node, node.depth, node.memory, now), self._steps, now)
 
     def would(self, ask: Ask, now: Time) -> Refusal | None:
         """Return the refusal that an ask would get, None if it would be granted or queued; nothing changes."""
@@ -88,7 +89,15 @@ class Composed:
         self._end(node, use, now)
 
     def cancel(self, node: Ticket, reason: str, now: Time) -> None:
-        """Take note that a subtree was stopped; what it has open is settled by whoever runs it."""
+        """Refuse whatever the subtree asks from now on; calls in flight end and are charged.
+
+        What the subtree has waiting is refused at once. The last reason stands.
+        """
+        self._cancelled[node] = reason
+        for ticket in [t for t in self._queue if self._stopped(t) is not None]:
+            self._queue.remove(ticket)
+            ticket.state = SETTLED
+            self._news.append(Refused(ticket, Refusal((_was_cancelled(self._stopped(ticket) or reason),))))
 
     def tick(self, now: Time) -> Time | None:
         """Refuse those who waited too long; return when to be told again, None if nobody waits."""
@@ -108,6 +117,8 @@ class Composed:
 
     def _answer(self, ticket: Ticket, modules: Sequence[Module], now: Time) -> Grant | Wait | Refusal:
         ask = ticket.ask
+        if self._cancelled and (reason := self._stopped(ticket)) is not None:
+            return Refusal((_was_cancelled(reason),))
         for module in modules:
             if module.short(ask, now):
                 return self._not_now(ticket, modules, now)
@@ -160,6 +171,15 @@ class Composed:
         ticket.first = _NOTHING
         self._wake(now)
 
+    def _stopped(self, ticket: Ticket) -> str | None:
+        """Return the reason for which the nearest stopped node above an ask was stopped, None if there is none."""
+        node = ticket.parent
+        while node is not None:
+            if node in self._cancelled:
+                return self._cancelled[node]
+            node = node.parent
+        return None
+
     def _is_behind(self, ticket: Ticket) -> bool:
         """Whether a sibling waits already: the children of one parent, and the steps of one node, are served in order.
 
@@ -194,6 +214,10 @@ class Composed:
             module.hold(ticket, now)
         self._news.append(Granted(ticket, Grant(ticket)))
         return True
+
+
+def _was_cancelled(reason: str) -> Shortfall:
+    return Shortfall(Code.CANCELLED, None, None, None, "nothing", detail=reason)
 
 
 def _until(ticket: Ticket) -> Time:

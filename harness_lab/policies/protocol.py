@@ -44,6 +44,8 @@ class SpawnAsk:
         The child's name, given when it is asked for and not when it is admitted.
     budget : Amounts
         The ask, by channel; None: nothing declared there.
+    together : int
+        Children of one batch that are still to be answered, this one counted.
     floor_key : FloorKey or None
         The path that would run it.
     awaited : bool
@@ -59,7 +61,7 @@ class SpawnAsk:
         If an amount of the ask is negative, not finite or not a whole number.
     """
 
-    __slots__ = ("awaited", "budget", "floor_key", "parent", "path", "resume", "wait_until")
+    __slots__ = ("awaited", "budget", "floor_key", "parent", "path", "resume", "together", "wait_until")
 
     def __init__(
         self,
@@ -71,6 +73,7 @@ class SpawnAsk:
         awaited: bool = True,
         wait_until: Time | None = None,
         resume: Ticket | None = None,
+        together: int = 1,
     ) -> None:
         self.parent = parent
         self.path = path
@@ -79,6 +82,7 @@ class SpawnAsk:
         self.awaited = awaited
         self.wait_until = wait_until
         self.resume = resume
+        self.together = together
 
 
 @final
@@ -99,6 +103,11 @@ class StepAsk:
         Steps asked for as a whole; a batch is admitted whole or refused.
     wait_until : Time or None
         None: answer now.
+
+    Raises
+    ------
+    InputError
+        If an amount of the bound is negative, not finite or not a whole number.
     """
 
     __slots__ = ("attempt", "bound", "call", "count", "kind", "node", "wait_until")
@@ -116,7 +125,7 @@ class StepAsk:
         self.node = node
         self.call = call
         self.attempt = attempt
-        self.bound = bound
+        self.bound = checked_amounts("bound", bound)
         self.kind = kind
         self.count = count
         self.wait_until = wait_until
@@ -191,8 +200,14 @@ class Ticket:
         0 for the root; a step has its node's.
     state : int
         Waiting, open or settled.
+    asked : Time
+        When the question was put.
     deadline : Time or None
         When the work must have ended; modules may only tighten it in ``hold``.
+    detach : bool
+        At the deadline whoever waits is told, and the work goes on until it ends by itself.
+    ceiling : Amounts or None
+        What was granted by channel; a module that grants less than asked sets it in ``hold``.
     until : Time or None
         While it waits: how long.
     memory : list
@@ -201,14 +216,29 @@ class Ticket:
         The use with which it was settled.
     """
 
-    __slots__ = ("ask", "deadline", "depth", "first", "memory", "parent", "state", "until")
+    __slots__ = (
+        "ask",
+        "asked",
+        "ceiling",
+        "deadline",
+        "depth",
+        "detach",
+        "first",
+        "memory",
+        "parent",
+        "state",
+        "until",
+    )
 
-    def __init__(self, ask: Ask, parent: Ticket | None, depth: int, memory: list[Any]) -> None:
+    def __init__(self, ask: Ask, parent: Ticket | None, depth: int, memory: list[Any], asked: Time) -> None:
         self.ask = ask
+        self.asked = asked
         self.parent = parent
         self.depth = depth
         self.state = OPEN
         self.deadline: Time | None = None if parent is None else parent.deadline
+        self.detach = False
+        self.ceiling: Amounts | None = None
         self.until: Time | None = None
         self.memory = memory
         self.first: Use | None = None
@@ -249,7 +279,7 @@ class Grant:
         self, ticket: Ticket, ceiling: Amounts | None = None, model: str | None = None, warnings: Sequence[str] = ()
     ) -> None:
         self.ticket = ticket
-        self.ceiling = ceiling
+        self.ceiling = ceiling if ceiling is not None else ticket.ceiling
         self.deadline = ticket.deadline
         self.model = model
         self.warnings = warnings

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from harness_lab.budget import Allocation, ReservationPool
-from harness_lab.budget.pool import checked_amounts
 from harness_lab.errors import InputError
 from harness_lab.outcome import CHANNELS, Code
 from harness_lab.policies.protocol import SpawnAsk, StepAsk
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from harness_lab.policies.protocol import Ask, Ticket, Use
 
 Inside = Literal["stop", "record"]
+Grants = Literal["as-asked", "even-split", "isolated"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +34,10 @@ class ReservationPoolSpec:
     inside : {"stop", "record"}
         What happens once a child has used up its own ask: its next call is refused, or it goes on and the overspend is
         recorded.
+    grants : {"as-asked", "even-split", "isolated"}
+        What a child is granted: its ask, or a refusal; its ask bounded by an even share of what its parent has left,
+        over the children of its batch; or its ask as a budget of its own, outside its parent's, so that the limits of
+        the pool do not bound the tree.
     unknown_usage : {"release", "charge-hold"}
         What a call without reported usage does: ``release`` charges nothing in the unknown channels, so that spend is a
         lower bound and money under a ceiling is closed from then on; ``charge-hold`` charges the call's worst case.
@@ -45,6 +49,7 @@ class ReservationPoolSpec:
     fresh: int | None = None
     cost_usd: float | None = None
     inside: Inside = "stop"
+    grants: Grants = "as-asked"
     unknown_usage: UnknownUsage = "release"
     kind: str = "reservation_pool"
 
@@ -53,6 +58,8 @@ class ReservationPoolSpec:
             object.__setattr__(self, name, limit)
         if self.inside not in ("stop", "record"):
             raise InputError("inside", expected="stop or record", got=self.inside)
+        if self.grants not in get_args(Grants):
+            raise InputError("grants", expected=f"one of {', '.join(get_args(Grants))}", got=self.grants)
         if self.unknown_usage not in UNKNOWN_USAGE:
             raise InputError("unknown_usage", expected=f"one of {', '.join(UNKNOWN_USAGE)}", got=self.unknown_usage)
 
@@ -74,10 +81,11 @@ class PoolModule:
 
     asks_spawn = True
     asks_step = True
-    __slots__ = ("_charge_hold", "_record", "index", "pool")
+    __slots__ = ("_charge_hold", "_grants", "_record", "index", "pool")
 
     def __init__(self, spec: ReservationPoolSpec) -> None:
         self.pool = ReservationPool(spec.limits())
+        self._grants = spec.grants
         self._record = spec.inside == "record"
         self._charge_hold = spec.unknown_usage == "charge-hold"
         self.index = 0
@@ -87,9 +95,13 @@ class PoolModule:
         if type(ask) is StepAsk:
             short = self.pool.used_up(ask.node.memory[self.index])
             return tuple(s for s in short if s.code is Code.SPEND_UNKNOWN) if self._record and short else short
-        if ask.parent is None:
+        if ask.parent is None or self._grants == "isolated":
             return ()
-        return self.pool.shortfalls(ask.budget, ask.parent.memory[self.index])
+        above: Allocation = ask.parent.memory[self.index]
+        if self._grants == "as-asked":
+            return self.pool.shortfalls(ask.budget, above)
+        nothing_left = self.pool.used_up(above)
+        return nothing_left if nothing_left else self.pool.shortfalls(self._granted(ask, above), above)
 
     def hold(self, ticket: Ticket, now: Time) -> None:
         """Set a child's ask aside; a step holds nothing."""
@@ -97,8 +109,20 @@ class PoolModule:
         if type(ask) is not SpawnAsk:
             return
         parent = ticket.parent
-        allocation = self.pool.root if parent is None else self.pool.hold(ask.budget, parent.memory[self.index])
-        ticket.memory[self.index] = allocation
+        if parent is None:
+            ticket.memory[self.index] = self.pool.root
+        elif self._grants == "isolated":
+            ticket.memory[self.index] = ReservationPool(ask.budget).root
+            ticket.ceiling = ask.budget
+        else:
+            above: Allocation = parent.memory[self.index]
+            ticket.ceiling = self._granted(ask, above)
+            ticket.memory[self.index] = self.pool.hold(ticket.ceiling, above)
+
+    def _granted(self, ask: SpawnAsk, above: Allocation) -> Amounts:
+        if self._grants == "as-asked":
+            return ask.budget
+        return self.pool.even_share(ask.budget, above, together=ask.together)
 
     def settle(self, ticket: Ticket, use: Use, now: Time) -> None:
         """Meter a step, or end a child's allocation."""
@@ -110,6 +134,5 @@ class PoolModule:
         elif use.status != "unsent":
             spent = use.spent
             if self._charge_hold and None in spent:
-                bound = checked_amounts("bound", ask.bound)
-                spent = tuple(b if s is None else s for s, b in zip(spent, bound, strict=True))
+                spent = tuple(b if s is None else s for s, b in zip(spent, ask.bound, strict=True))
             self.pool.commit(allocation, spent)

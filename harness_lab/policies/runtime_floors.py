@@ -36,8 +36,9 @@ class RuntimeFloorsSpec:
         return RuntimeFloors(self.table)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return {"kind": self.kind, "table": self.table.to_dicts()}
+        """Return plain values; what a row does not know is left out."""
+        rows = [{k: v for k, v in row.items() if v is not None} for row in self.table.to_dicts()]
+        return {"kind": self.kind, "table": rows}
 
 
 class RuntimeFloors:

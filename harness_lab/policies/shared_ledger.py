@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from harness_lab.budget import Ceiling, RunBudget, RunLedger
 from harness_lab.budget import _rules as rules
-from harness_lab.budget.pool import checked_amounts
 from harness_lab.clock import ManualClock, Time
 from harness_lab.errors import InputError
 from harness_lab.outcome import CALLS, COST, Code, Shortfall
@@ -103,7 +102,7 @@ class SharedLedger:
         calls, cost = use.spent[CALLS], use.spent[COST]
         self.ledger.steps += ask.count if calls is None else calls
         if cost is None and self._charge_hold:
-            cost = checked_amounts("bound", ask.bound)[COST]
+            cost = ask.bound[COST]
         self.ledger.charge(cost)
 
     def _shortfall(self, code: Code, ceiling: Ceiling) -> Shortfall:

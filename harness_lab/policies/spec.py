@@ -13,10 +13,10 @@ from harness_lab.policies.compose import Composed
 from harness_lab.policies.durable_account import DurableAccountSpec
 from harness_lab.policies.opened import OpenPolicy, Scope, check_order, scope_of
 from harness_lab.policies.period_budget import PeriodBudgetSpec
-from harness_lab.policies.reservation_pool import Inside, ReservationPoolSpec
+from harness_lab.policies.reservation_pool import Grants, Inside, ReservationPoolSpec
 from harness_lab.policies.runtime_floors import RuntimeFloorsSpec
 from harness_lab.policies.shared_ledger import SharedLedgerSpec, UnknownUsage
-from harness_lab.policies.tree_limits import Concurrency, TreeLimitsSpec
+from harness_lab.policies.tree_limits import Concurrency, OnTimeout, TimeoutFrom, TreeLimitsSpec
 
 if TYPE_CHECKING:
     from harness_lab.budget._pots import Cap
@@ -76,7 +76,7 @@ class PolicySpec:
             if isinstance(module, TreeLimitsSpec) and module.may_deadlock_when_queued:
                 raise InputError(
                     "max_wait_s",
-                    expected="concurrency='parent' or max_depth=1 with a queue",
+                    expected="concurrency='parent', lend=True or max_depth=1 with a queue",
                     got=f"concurrency='tree', max_depth={module.max_depth}",
                     hint="A parent keeps its slot while it waits, so every slot may be held by one that waits",
                 )
@@ -93,6 +93,9 @@ class PolicySpec:
             hint = "policy = spec.open(); policy.start(run, groups, now) for each run"
             raise InputError("policy", expected="one whose state lasts one run", got=self.scope, hint=hint)
         wait = None if self.max_wait_s is None else ns(self.max_wait_s)
+        tree = self.module("tree_limits")
+        if wait is not None and tree is not None and tree.timeout_from == "arrival" and tree.timeout_s is not None:
+            wait = min(wait, ns(tree.timeout_s))  # nobody waits for a start that would be too late
         return Composed([module.build(now) for module in self.modules], max_wait_ns=wait)
 
     @property
@@ -186,6 +189,7 @@ def reservation_pool(
     fresh: int | None = None,
     cost_usd: float | None = None,
     inside: Inside = "stop",
+    grants: Grants = "as-asked",
     unknown_usage: UnknownUsage = "release",
     floors: FloorTable | None = None,
     name: str = "reservation pool",
@@ -201,6 +205,7 @@ def reservation_pool(
         fresh=fresh,
         cost_usd=cost_usd,
         inside=inside,
+        grants=grants,
         unknown_usage=unknown_usage,
     )
     gate: tuple[ModuleSpec, ...] = () if floors is None else (RuntimeFloorsSpec(table=floors),)
@@ -214,6 +219,10 @@ def tree_limits(
     timeout_s: float | None = None,
     *,
     concurrency: Concurrency = "tree",
+    lend: bool = False,
+    on_timeout: OnTimeout = "cancel",
+    timeout_from: TimeoutFrom = "start",
+    give_back: bool = True,
     max_wait_s: float | None = None,
     name: str = "tree limits",
 ) -> PolicySpec:
@@ -224,6 +233,10 @@ def tree_limits(
         max_calls=max_calls,
         timeout_s=timeout_s,
         concurrency=concurrency,
+        lend=lend,
+        on_timeout=on_timeout,
+        timeout_from=timeout_from,
+        give_back=give_back,
     )
     return PolicySpec(name=name, modules=(spec,), max_wait_s=max_wait_s)
 

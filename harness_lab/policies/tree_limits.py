@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from harness_lab.errors import InputError
 from harness_lab.limits import SubagentBudget, SubagentLimits
 from harness_lab.outcome import Code, Helps, Shortfall
-from harness_lab.policies.protocol import SpawnAsk
+from harness_lab.policies.protocol import OPEN, SpawnAsk
 
 if TYPE_CHECKING:
     from harness_lab.clock import Time
     from harness_lab.policies.protocol import Ask, Ticket, Use
 
 Concurrency = Literal["tree", "parent"]
+OnTimeout = Literal["cancel", "cooperative", "detach"]
+TimeoutFrom = Literal["start", "arrival"]
+
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "concurrency": get_args(Concurrency),
+    "on_timeout": get_args(OnTimeout),
+    "timeout_from": get_args(TimeoutFrom),
+}
 
 _CODES: dict[str, tuple[Code, Helps]] = {
     "max_depth": (Code.MAX_DEPTH, "nothing"),
@@ -39,6 +47,16 @@ class TreeLimitsSpec:
         Longest life of one child, seconds.
     concurrency : {"tree", "parent"}
         Whether children at once are counted over the whole tree or for each parent.
+    lend : bool
+        Whether a parent that only waits for children lends them its slot: then children that *work* at once are
+        counted, and waiting for a slot cannot stop a tree for ever.
+    on_timeout : {"cancel", "cooperative", "detach"}
+        At the time limit: stop the child where it stands; refuse its next step, so that a call in flight ends and is
+        charged; or tell its parent, and keep the slot until the work has really ended.
+    timeout_from : {"start", "arrival"}
+        Whether time spent waiting for a slot counts.
+    give_back : bool
+        Whether a start that never ran (cancelled in the instant it was granted) is given back.
     """
 
     max_depth: int | None = None
@@ -46,14 +64,22 @@ class TreeLimitsSpec:
     max_calls: int | None = None
     timeout_s: float | None = None
     concurrency: Concurrency = "tree"
+    lend: bool = False
+    on_timeout: OnTimeout = "cancel"
+    timeout_from: TimeoutFrom = "start"
+    give_back: bool = True
     kind: str = "tree_limits"
 
     def __post_init__(self) -> None:
         limits = self.limits()
         for name in ("max_depth", "max_concurrent", "max_calls"):
             object.__setattr__(self, name, getattr(limits, name))
-        if self.concurrency not in ("tree", "parent"):
-            raise InputError("concurrency", expected="tree or parent", got=self.concurrency)
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise InputError(name, expected=f"one of {', '.join(choices)}", got=getattr(self, name))
+        for name in ("lend", "give_back"):
+            if not isinstance(getattr(self, name), bool):
+                raise InputError(name, expected="true or false", got=getattr(self, name))
 
     def limits(self) -> SubagentLimits:
         """Return the limits themselves."""
@@ -71,7 +97,9 @@ class TreeLimitsSpec:
         A parent keeps its slot while it waits for its children. Counted over the tree, every slot may then be held by
         parents that wait; the root holds none, so one level of children is safe.
         """
-        return self.max_concurrent is not None and self.concurrency == "tree" and self.max_depth not in (0, 1)
+        if self.max_concurrent is None or self.lend:
+            return False
+        return self.concurrency == "tree" and self.max_depth not in (0, 1)
 
     def build(self, now: Time) -> TreeLimits:
         """Make a module with nothing started."""
@@ -83,63 +111,108 @@ class TreeLimitsSpec:
 
 
 class _Node:
-    """What is remembered about a node: its view of the limits and its running children."""
+    """What is remembered about a node: its view of the limits, its running children, those it only waits for."""
 
-    __slots__ = ("active", "view")
+    __slots__ = ("active", "awaited", "deadline", "view")
 
-    def __init__(self, view: SubagentBudget) -> None:
+    def __init__(self, view: SubagentBudget, deadline: Time | None) -> None:
         self.view = view
+        self.deadline = deadline
         self.active = 0
+        self.awaited = 0
 
 
 class TreeLimits:
-    """One start counter for the tree; has no say in steps."""
+    """One start counter for the tree; has a say in steps only where time limits are cooperative.
+
+    Attributes
+    ----------
+    running : int
+        Slots taken now.
+    peak : int
+        Most slots that were taken at once.
+    """
 
     asks_spawn = True
-    asks_step = False
-    __slots__ = ("_limits", "_per_tree", "index", "running")
+    __slots__ = ("_limits", "_spec", "asks_step", "index", "peak", "running")
 
     def __init__(self, spec: TreeLimitsSpec) -> None:
+        self._spec = spec
         self._limits = spec.limits()
-        self._per_tree = spec.concurrency == "tree"
+        self.asks_step = spec.on_timeout == "cooperative" and spec.timeout_s is not None
         self.running = 0
+        self.peak = 0
         self.index = 0
 
     def short(self, ask: Ask, now: Time) -> tuple[Shortfall, ...]:
-        """Return each limit that one more child would break."""
-        if type(ask) is not SpawnAsk or ask.parent is None:
+        """Return each limit that one more child would break, or that a step is past its node's time."""
+        if type(ask) is not SpawnAsk:
+            return self._late(ask.node.memory[self.index], now)
+        if ask.parent is None:
             return ()
         node: _Node = ask.parent.memory[self.index]
-        active = self.running if self._per_tree else node.active
-        return tuple(self._shortfall(name, limit, node) for name, limit in node.view.reached(active))
+        short = [self._shortfall(name, limit, node) for name, limit in node.view.reached(self._active(ask, node))]
+        return (*short, *self._late(node, now)) if self.asks_step else tuple(short)
 
     def hold(self, ticket: Ticket, now: Time) -> None:
         """Count a start, take a slot, and tighten the child's deadline."""
-        parent = ticket.parent
+        ask, parent = ticket.ask, ticket.parent
+        if type(ask) is not SpawnAsk:
+            return
         if parent is None:
-            ticket.memory[self.index] = _Node(SubagentBudget.root(self._limits))
+            ticket.memory[self.index] = _Node(SubagentBudget.root(self._limits), None)
             return
         above: _Node = parent.memory[self.index]
-        above.view.deadline = ticket.deadline
-        deadline = above.view.child_deadline(now)
-        ticket.deadline = deadline
-        ticket.memory[self.index] = _Node(above.view.child(deadline))
+        above.view.deadline = above.deadline if self.asks_step else ticket.deadline
+        deadline = above.view.child_deadline(ticket.asked if self._spec.timeout_from == "arrival" else now)
+        if not self.asks_step:
+            ticket.deadline = deadline
+            ticket.detach = self._spec.on_timeout == "detach"
+        ticket.memory[self.index] = _Node(above.view.child(deadline), deadline)
         above.view.counter.starts += 1
         above.active += 1
+        if ask.awaited:
+            self._lend(ticket.parent, above, 1)
         self.running += 1
+        self.peak = max(self.peak, self.running)
 
     def settle(self, ticket: Ticket, use: Use, now: Time) -> None:
-        """Give a child's slot back, and its start too if it was granted and never ran."""
-        if type(ticket.ask) is SpawnAsk and ticket.parent is not None:
-            above: _Node = ticket.parent.memory[self.index]
-            above.active -= 1
-            self.running -= 1
-            if use.status == "unsent":
-                above.view.release()
+        """Give a child's slot back."""
+        ask, parent = ticket.ask, ticket.parent
+        if type(ask) is not SpawnAsk or parent is None:
+            return
+        above: _Node = parent.memory[self.index]
+        above.active -= 1
+        self.running -= 1
+        if ask.awaited:
+            self._lend(parent, above, -1)
+        if use.status == "unsent" and self._spec.give_back:
+            above.view.release()
+
+    def _active(self, ask: SpawnAsk, node: _Node) -> int:
+        if self._spec.concurrency == "parent":
+            return node.active
+        lent = ask.awaited and ask.parent is not None and self._lends(ask.parent, node) and node.awaited == 0
+        return self.running - lent
+
+    def _lend(self, parent: Ticket | None, node: _Node, change: int) -> None:
+        """Give a waiting parent's slot away with its first child, and back with its last."""
+        before, node.awaited = node.awaited, node.awaited + change
+        if parent is not None and self._lends(parent, node) and 0 in (before, node.awaited):
+            self.running -= change
+
+    def _lends(self, parent: Ticket, node: _Node) -> bool:
+        """Whether a parent has a slot to lend: the root has none, nor has a node whose own work has ended."""
+        return self._spec.lend and parent.parent is not None and parent.state == OPEN and node is not None
+
+    def _late(self, node: _Node, now: Time) -> tuple[Shortfall, ...]:
+        if node.deadline is None or now < node.deadline:
+            return ()
+        return (Shortfall(Code.DEADLINE, node.deadline, now, 0, "nothing", "time"),)
 
     def _shortfall(self, name: str, limit: int, node: _Node) -> Shortfall:
         code, helps = _CODES[name]
-        if limit == 0:  # no slot will ever be given back
-            helps = "nothing"
+        if limit == 0:
+            helps = "nothing"  # a slot that does not exist is never given back
         asked = node.view.depth + 1 if name == "max_depth" else 1
         return Shortfall(code, limit, asked, limit if name == "max_depth" else 0, helps)

@@ -120,7 +120,7 @@ NODE_COLUMNS: Final[tuple[Column, ...]] = (
     _count("ask_time_ns", "time that its parent declared for it, nanoseconds; NA: none was declared"),
     *_amounts("ceiling", "the limit in force on this node's own use", "no limit, or unknown"),
     _count("ceiling_time_ns", "the time limit in force, nanoseconds; NA: no limit, or unknown"),
-    *_amounts("held", "what was reserved for it when it started", "nothing was held"),
+    *_amounts("held", "what was reserved for it when it started", "just its ask, or nothing"),
     _flag("usage_known", "every call reported its usage, so the figures are whole; NA: not recorded"),
     _count("placeholder_calls", "calls whose recorded output is a placeholder or was cut short; NA: not known"),
     _text("task_kind", "kind of task; NA: unknown"),

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from harness_lab.agents.record import NodeRecord
     from harness_lab.clock import Time
     from harness_lab.policies.protocol import Path
+    from harness_lab.usage import Amounts
 
 _NODE = (
     "run",
@@ -39,7 +40,9 @@ _NODE = (
     "duration_ns",
     "wait_ns",
     *(f"ask_{channel}" for channel in CHANNELS),
+    *(f"held_{channel}" for channel in CHANNELS),
 )
+_NOT_GRANTED = (None,) * len(CHANNELS)
 _CALL = (
     "run",
     "path",
@@ -107,6 +110,7 @@ class Rows:
                 record.ended - record.started,
                 record.wait_ns,
                 *record.budget,
+                *_held(record),
             )
         )
 
@@ -121,6 +125,12 @@ class Rows:
         name = node_name(record.path)
         head = (self.run, name, call.call, call.attempt, status, call.model)
         self.calls.append((*head, *counts, billed, started, now - started))
+
+
+def _held(record: NodeRecord) -> Amounts:
+    """Return what was set aside, where that is not just what was asked: a run that no limit touches has no trace."""
+    granted = record.granted
+    return _NOT_GRANTED if granted is None or granted == record.budget else granted
 
 
 def node_name(path: Path) -> str:
