@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+from harness_lab.analyze.best import BestPolicy, best_policy
 from harness_lab.analyze.ceilings import CeilingChoice, ceiling, ceiling_curve
 from harness_lab.analyze.compare import Comparison, compare
 from harness_lab.analyze.contexts import ContextChange
 from harness_lab.analyze.distribution import SettlementDistribution, distribution
 from harness_lab.analyze.drift import Drift, drift
 from harness_lab.analyze.floors import Floors, floors
+from harness_lab.analyze.limits import LimitReport, limit_report
+from harness_lab.analyze.pareto import Front, pareto
 from harness_lab.analyze.runs import run_table
 from harness_lab.analyze.spend import SpendSplit, spend_split
 from harness_lab.analyze.truth import TruthCheck, against_truth
 from harness_lab.analyze.watch import ConfigCheck, check_config
 
 __all__ = [
+    "BestPolicy",
     "CeilingChoice",
     "Comparison",
     "ConfigCheck",
     "ContextChange",
     "Drift",
     "Floors",
+    "Front",
+    "LimitReport",
     "SettlementDistribution",
     "SpendSplit",
     "TruthCheck",
     "against_truth",
+    "best_policy",
     "ceiling",
     "ceiling_curve",
     "check_config",
@@ -31,6 +38,8 @@ __all__ = [
     "distribution",
     "drift",
     "floors",
+    "limit_report",
+    "pareto",
     "run_table",
     "spend_split",
 ]

@@ -1,9 +1,10 @@
-"""Commands that analyse records: check, drift."""
+"""Commands that analyse records and experiments."""
 
 from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -62,3 +63,47 @@ def drift(
     contexts = [{"path": one.path, "gone": one.gone, "new": one.new, "fields": one.fields} for one in found.contexts]
     data = {"moves": found.to_frame(), "contexts": contexts, "spend": None if split is None else split.to_frame()}
     show(f"{text}\n\n{found.explain()}", data, as_json=as_json)
+
+
+def limits(records: Records, by: By = None, as_json: Json = False) -> None:
+    """Say how often each limit ended, refused or starved, and what was spent without result."""
+    from harness_lab.analyze import limit_report
+    from harness_lab.settlements import read
+
+    found = limit_report(read(records), by=by)
+    show(f"{found.summary()}\n\n{found.explain()}", found.to_frame(), as_json=as_json)
+
+
+def steps(
+    file: Annotated[Path, typer.Argument(help="Experiment file (TOML).")],
+    policy: Annotated[str | None, typer.Option(help="Policy whose limits are turned; the last if not given.")] = None,
+    step: Annotated[float, typer.Option(help="A step, as a share of the value.")] = 0.1,
+    runs: Annotated[int | None, typer.Option(help="Runs under each policy; the file's if not given.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Simulate one step more and less of each limit of a policy, on the same luck."""
+    from harness_lab.simulate import load_experiment
+    from harness_lab.tune import one_step_more
+
+    experiment = load_experiment(file)
+    experiment = experiment if runs is None else replace(experiment, runs=runs)
+    found = one_step_more(experiment, policy=policy, step=step)
+    show(f"{found.summary()}\n\n{found.explain()}", found.to_frame(), as_json=as_json)
+
+
+def best(
+    records: Annotated[Path, typer.Argument(help="Settlements of several policies on the same runs.")],
+    metric: Annotated[str, typer.Option(help="completed, cost_nusd, wasted_nusd or duration_ns.")] = "cost_nusd",
+    indifference: Annotated[
+        float | None, typer.Option(help="Smallest difference worth telling apart (share, dollars, seconds).")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say which policy is best, which cannot be told from it, and which lie on the Pareto front."""
+    from harness_lab.analyze import best_policy, pareto
+    from harness_lab.settlements import read
+
+    table = read(records)
+    found, front = best_policy(table, metric, indifference=indifference), pareto(table)
+    data = {"policies": found.to_frame(), "chosen": found.chosen, "maybe_best": found.maybe, "front": front.to_frame()}
+    show(f"{found.summary()}\n\n{front.summary()}\n\n{found.explain()}", data, as_json=as_json)

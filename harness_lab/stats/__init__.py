@@ -18,6 +18,7 @@ from harness_lab.stats.quantiles import (
     quantile_n,
     wilks_n,
 )
+from harness_lab.stats.selection import Race, Selection, maybe_best, select_best
 from harness_lab.stats.shares import share
 from harness_lab.stats.shift import Shift, shift
 from harness_lab.stats.survival import SurvivalCurve, kaplan_meier
@@ -32,6 +33,8 @@ __all__ = [
     "Interval",
     "NotEstimable",
     "PairedDifference",
+    "Race",
+    "Selection",
     "Shift",
     "SurvivalCurve",
     "change_point",
@@ -43,12 +46,14 @@ __all__ = [
     "incidence_quantile",
     "kaplan_meier",
     "largest_quantile",
+    "maybe_best",
     "mean",
     "p_next_below",
     "paired_difference",
     "quantile",
     "quantile_n",
     "ratio",
+    "select_best",
     "share",
     "shift",
     "wilks_n",

@@ -1,0 +1,33 @@
+"""The commands that analyse: JSON that parses, and text that names the next step."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness_lab.cli import main
+
+DATA = Path(__file__).parents[2] / "data"
+
+
+def answer(capsys, *arguments: str) -> dict | list:
+    with pytest.raises(SystemExit) as ended:
+        main([*arguments, "--json"])
+    assert ended.value.code == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_limits_reports_each_limit(capsys) -> None:
+    rows = answer(capsys, "limits", str(DATA / "synthetic_runs.parquet"), "--by", "agent")
+    assert {"ended", "wasted_share"} <= {row["figure"] for row in rows}
+
+
+def test_steps_and_best_read_what_simulate_writes(capsys, tmp_path) -> None:
+    rows = answer(capsys, "steps", str(DATA / "experiment.toml"), "--runs", "40")
+    assert {row["direction"] for row in rows} == {"up", "down"}
+    out = tmp_path / "s.parquet"
+    answer(capsys, "simulate", str(DATA / "experiment.toml"), "--runs", "60", "--out", str(out))
+    found = answer(capsys, "best", str(out), "--metric", "completed", "--indifference", "0.05")
+    assert found["maybe_best"]
