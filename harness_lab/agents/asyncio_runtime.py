@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from harness_lab.agents.ports import COMPLETION, DEADLINE, HANDOVER, START, withdraw
@@ -20,6 +22,30 @@ WOKEN = DEADLINE - 1
 """Rank of a parent whose children have ended: before all else at that instant, but after every cancellation."""
 
 
+class _Gathering:
+    """Jobs that somebody waits for: how many are left, and how the others ended."""
+
+    __slots__ = ("_finished", "_wake", "left", "results")
+
+    def __init__(self, size: int, wake: Callable[[asyncio.Future[None]], None]) -> None:
+        self.left = size
+        self.results: list[Any] = [None] * size
+        self._wake = wake
+        self._finished: asyncio.Future[None] | None = None
+
+    def waits(self, loop: asyncio.AbstractEventLoop) -> asyncio.Future[None]:
+        """Return what is resolved once nothing is left."""
+        self._finished = loop.create_future()
+        return self._finished
+
+    def ended(self, i: int, end: End | None) -> None:
+        """Take note of an end."""
+        self.results[i] = end
+        self.left -= 1
+        if self.left == 0 and self._finished is not None:
+            self._wake(self._finished)
+
+
 class AsyncioRuntime:
     """Runs a harness on an asyncio loop.
 
@@ -30,12 +56,13 @@ class AsyncioRuntime:
         virtual loop does, is asked to keep the order of things at one instant; an ordinary loop has none.
     """
 
-    __slots__ = ("_loop", "_virtual", "_waiting")
+    __slots__ = ("_gathered", "_loop", "_virtual", "_waiting")
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self._loop = loop if loop is not None else asyncio.get_running_loop()
         self._virtual: Any = self._loop if hasattr(self._loop, "call_at_ns") else None
         self._waiting: dict[Ticket, asyncio.Future[Any]] = {}
+        self._gathered: dict[asyncio.Task[Any] | None, Callable[[End | None], None]] = {}
 
     def now(self) -> Time:
         """Return the loop's current instant, nanoseconds."""
@@ -80,32 +107,25 @@ class AsyncioRuntime:
 
     async def gather(self, jobs: Sequence[Coroutine[Any, Any, End]]) -> list[End]:
         """Run jobs side by side, started in order; cancelling it cancels them in that order and waits for all."""
-        left = len(jobs)
-        finished: asyncio.Future[None] = self._loop.create_future()
-
-        def done(_task: asyncio.Task[End]) -> None:
-            nonlocal left
-            left -= 1
-            if left == 0:
-                self._at(self.now(), WOKEN, _resolver(finished, None))
-
+        gathering = _Gathering(len(jobs), self._wake)
         tasks = [self._loop.create_task(self._started(job)) for job in jobs]
-        for task in tasks:
-            task.add_done_callback(done)
+        for i, task in enumerate(tasks):
+            self._gathered[task] = partial(gathering.ended, i)
+            task.add_done_callback(self._tell)
         try:
-            if left:
-                await finished
+            if tasks:
+                await gathering.waits(self._loop)
         except asyncio.CancelledError:
             for task in tasks:
                 task.cancel()
-            while left:  # a second cancellation must not leave children behind
-                finished = self._loop.create_future()
-                try:
-                    await finished
-                except asyncio.CancelledError:
-                    continue
+            while gathering.left:  # a second cancellation must not leave children behind
+                with contextlib.suppress(asyncio.CancelledError):
+                    await gathering.waits(self._loop)
             raise
-        return [task.result() for task in tasks]
+        for task in tasks:
+            if task.done():
+                task.result()  # raises what it raised
+        return gathering.results
 
     async def until(self, deadline: Time, job: Coroutine[Any, Any, End]) -> End | None:
         """Run a job that must end before `deadline`; None when it was stopped there."""
@@ -127,6 +147,23 @@ class AsyncioRuntime:
             return None
         finally:
             timer.cancel()
+
+    async def leave_at(self, deadline: Time, told: End, job: Coroutine[Any, Any, End]) -> End:
+        """Run a job; at `deadline` whoever gathers it is told `told`, and the job goes on until it ends by itself."""
+        task = asyncio.current_task(self._loop)
+        timer = self._at(deadline, DEADLINE, lambda: self._gathered.pop(task, _nobody)(told))
+        try:
+            return await job
+        finally:
+            timer.cancel()
+
+    def _wake(self, waiting: asyncio.Future[None]) -> None:
+        self._at(self.now(), WOKEN, _resolver(waiting, None))
+
+    def _tell(self, task: asyncio.Task[End]) -> None:
+        """Tell whoever gathers a task that it has ended, unless it was told before."""
+        tell = self._gathered.pop(task, _nobody)
+        tell(None if task.cancelled() or task.exception() is not None else task.result())
 
     async def _started(self, job: Coroutine[Any, Any, End]) -> End:
         """Run a job from its turn at this instant on: after completions and hand-overs."""
@@ -157,6 +194,10 @@ class AsyncioRuntime:
     def _tick(self, policy: Policy) -> None:
         policy.tick(self.now())
         self.drain(policy)
+
+
+def _nobody(_end: End | None) -> None:
+    """Nobody waits for it."""
 
 
 def _resolver(future: asyncio.Future[Any], value: Any) -> Callable[[], None]:

@@ -100,8 +100,12 @@ class Harness:
             return await self._think(node, record, brain)
         if node.deadline <= self.runtime.now():  # a call that starts now could only end too late
             return _LATE
-        end = await self.runtime.until(node.deadline, self._think(node, record, brain))
-        return end if end is not None else _LATE
+        thinking = self._think(node, record, brain)
+        if node.detach:
+            end = await self.runtime.leave_at(node.deadline, _LATE, thinking)
+            return _LATE if self.runtime.now() >= node.deadline else end
+        in_time = await self.runtime.until(node.deadline, thinking)
+        return in_time if in_time is not None else _LATE
 
     async def _think(self, node: Ticket, record: NodeRecord, brain: Brain) -> End:
         """Do what the brain wants until it has finished."""

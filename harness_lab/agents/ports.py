@@ -213,6 +213,9 @@ class Runtime(Protocol):
     async def gather(self, jobs: Sequence[Coroutine[Any, Any, End]]) -> list[End]:
         """Run jobs side by side, started in order; cancelling it cancels them in that order and waits for all."""
 
+    async def leave_at(self, deadline: Time, told: End, job: Coroutine[Any, Any, End]) -> End:
+        """Run a job; at `deadline` whoever gathers it is told `told`, and the job goes on until it ends by itself."""
+
     async def until(self, deadline: Time, job: Coroutine[Any, Any, End]) -> End | None:
         """Run a job that must end before `deadline`; None when it was stopped there. Ending at the deadline is late."""
 

@@ -81,6 +81,10 @@ class TreeLimitsSpec:
             if not isinstance(getattr(self, name), bool):
                 raise InputError(name, expected="true or false", got=getattr(self, name))
 
+        if self.lend and self.on_timeout == "detach":
+            got = "lend=True, on_timeout='detach'"
+            raise InputError("lend", expected="children that end before their parent goes on", got=got)
+
     def limits(self) -> SubagentLimits:
         """Return the limits themselves."""
         return SubagentLimits(

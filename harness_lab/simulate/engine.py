@@ -85,3 +85,4 @@ class World:
         harness = Harness(AsyncioRuntime(loop), policy, self.model, rows, keep_calls=keep_calls)
         brain = partial(self.agent.brain, draws.run_key(self.seed, run))
         loop.run_until_complete(harness.run(self.agent.name, self.budget, brain))
+        loop.run_on()

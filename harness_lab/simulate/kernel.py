@@ -123,6 +123,14 @@ class Kernel:
         process.error = CancelledError()
         self._urgent.append((process, process.epoch, None))
 
+    def detach(self, process: Process, result: Any) -> None:
+        """Tell whoever waits for a process that it has ended with `result`; it goes on by itself."""
+        if process.done or process.on_done is None:
+            return
+        tell, process.on_done = process.on_done, None
+        process.result = result
+        tell(process)
+
     def at(self, when: int, rank: int, callback: Callable[[], None]) -> Timer:
         """Call `callback` at an instant, at its rank there; an instant that is past is now."""
         timer = Timer(callback)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import types
 from asyncio import CancelledError
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from harness_lab.agents.ports import DEADLINE, withdraw
@@ -83,14 +84,16 @@ class SimRuntime:
         kernel = self.kernel
         me = kernel.current
         left = len(jobs)
+        results: list[Any] = [None] * left
 
-        def done(_process: Process) -> None:
+        def ended(i: int, process: Process) -> None:
             nonlocal left
+            results[i] = process.result
             left -= 1
             if left == 0:
                 kernel.wake(me)
 
-        processes = [kernel.spawn(job, f"{me.name}.{i}", done) for i, job in enumerate(jobs)]
+        processes = [kernel.spawn(job, f"{me.name}.{i}", partial(ended, i)) for i, job in enumerate(jobs)]
         try:
             if left:
                 await _park()
@@ -103,7 +106,7 @@ class SimRuntime:
                 except CancelledError:
                     continue
             raise
-        return [process.result for process in processes]
+        return results
 
     async def until(self, deadline: Time, job: Coroutine[Any, Any, End]) -> End | None:
         """Run a job that must end before `deadline`; None when it was stopped there."""
@@ -126,6 +129,16 @@ class SimRuntime:
             if me.cancelling:
                 raise
             return None
+        finally:
+            timer.cancel()
+
+    async def leave_at(self, deadline: Time, told: End, job: Coroutine[Any, Any, End]) -> End:
+        """Run a job; at `deadline` whoever gathers it is told `told`, and the job goes on until it ends by itself."""
+        kernel = self.kernel
+        me = kernel.current
+        timer = kernel.at(deadline, DEADLINE, lambda: kernel.detach(me, told))
+        try:
+            return await job
         finally:
             timer.cancel()
 

@@ -151,10 +151,21 @@ class VirtualLoop(_Loop):
             main = asyncio.ensure_future(future, loop=self)
             while not main.done():
                 self._run_ready()
-                if not main.done():
-                    self._next_timer()
+                if not main.done() and not self._next_timer():
+                    raise Deadlock(("the main coroutine",))
             self._run_ready()
             return main.result()
+        finally:
+            events._set_running_loop(previous)
+
+    def run_on(self) -> None:
+        """Run until nothing is left to happen: what was started and nobody waits for."""
+        previous = events._get_running_loop()
+        events._set_running_loop(self)
+        try:
+            self._run_ready()
+            while self._next_timer():
+                self._run_ready()
         finally:
             events._set_running_loop(previous)
 
@@ -169,15 +180,16 @@ class VirtualLoop(_Loop):
                 raise Livelock(passed, self._now, repr(handle))
             self._raise_failure()
 
-    def _next_timer(self) -> None:
+    def _next_timer(self) -> bool:
+        """Move to the next timer and run it; False when there is none."""
         while self._timers:
             when, _, _, handle = heappop(self._timers)
             if not handle.cancelled():
                 self._now = when
                 handle._run()
                 self._raise_failure()
-                return
-        raise Deadlock(("the main coroutine",))
+                return True
+        return False
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
