@@ -150,25 +150,23 @@ class Rows:
             self._carry_on(limits, group, first)
 
     def pot(self, budget: str, group: str, limits: PeriodLimits) -> PotRow:
-        """Return the pot of the window that is open now, made if need be, without what has left it."""
+        """Return the pot of the window that is open now, without what has left it; one that nobody used is not kept."""
         index = limits.at(self._now).index
         where = (budget, group, index)
         found = self._db.execute(f"{_SELECT_POT} WHERE budget = ? AND whose = ? AND idx = ?", where).fetchone()
+        pot = PotRow(found or (None, *where, 0, *[0] * len(_POT_COLUMNS)), limits)
         if found is None:
-            self._db.execute("INSERT INTO pots (budget, whose, idx) VALUES (?, ?, ?)", where)
-            found = self._db.execute(f"{_SELECT_POT} WHERE budget = ? AND whose = ? AND idx = ?", where).fetchone()
-            pot = PotRow(found, limits)
             self._inherit(pot, self._before(pot))
-            self.save(pot)
-        else:
-            pot = PotRow(found, limits)
         if pot.rolling:
             self._sweep(pot)
         return pot
 
     def save(self, row: PotRow) -> None:
-        """Write a pot back."""
+        """Write a pot back, or for the first time."""
         pot = row.pot
+        if row.id is None:
+            text = "INSERT INTO pots (budget, whose, idx) VALUES (?, ?, ?)"
+            row.id = self._db.execute(text, (row.budget, row.group, row.index)).lastrowid
         self._db.execute(_UPDATE_POT, (pot.ended, *row.carry, *pot.spent, *pot.held, *pot.unknown, row.id))
 
     def short(self, row: PotRow, bound: Amounts) -> list[Shortfall]:
@@ -182,14 +180,14 @@ class Rows:
         self, hold_id: str, rows: Sequence[PotRow], bound: Amounts, prompt: Amounts, expires: int, note: str
     ) -> None:
         """Set a call's worst case aside in every pot."""
-        values = (hold_id, self._now, expires, json.dumps([row.id for row in rows]), note, *bound, *prompt)
-        self._db.execute(_INSERT_HOLD, values)
         for row in rows:
             row.pot.hold(bound)
             self.save(row)
             if isinstance(row.limits.window, Rolling):
                 leave = self._now + row.limits.window.length_ns
                 self._db.execute("INSERT INTO leaving (pot, leave_ns, hold) VALUES (?, ?, ?)", (row.id, leave, hold_id))
+        values = (hold_id, self._now, expires, json.dumps([row.id for row in rows]), note, *bound, *prompt)
+        self._db.execute(_INSERT_HOLD, values)
 
     def find(self, hold_id: str) -> HoldRow | None:
         """Return a hold."""
