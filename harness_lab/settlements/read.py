@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from harness_lab.errors import InputError, ReadError
 from harness_lab.settlements.files import Found, RecordFile, find, is_binary
 from harness_lab.settlements.labels import join_labels
 from harness_lab.settlements.merge import merge
 from harness_lab.settlements.readers import PRESETS, READERS
-from harness_lab.settlements.readers.base import Reader, ReaderOutput, ReadOptions, Rows
+from harness_lab.settlements.readers.base import Placeholders, Reader, ReaderOutput, ReadOptions, Rows, Unit
 from harness_lab.settlements.readers.flat import FlatReader, check_map
 from harness_lab.settlements.report import ReadReport, SetAside
 from harness_lab.settlements.settlements import Settlements
@@ -33,6 +33,8 @@ def read(
     format: str = "auto",
     columns: Mapping[str, str] | str | None = None,
     labels: Path | None = None,
+    unit: Unit | None = None,
+    placeholders: Placeholders = "recorded",
 ) -> Settlements:
     """Read records into a settlement table.
 
@@ -51,6 +53,13 @@ def read(
     labels : path, optional
         A flat table with the column ``run`` and any of ``delivered, score, eligible, eligible_reason, task_kind,
         user, team, repo, session``, joined by run.
+    unit : {"session", "turn"}, optional
+        What a run is, for formats in which it can be either: a whole session (the default), or what lies between one
+        prompt of the user and the next.
+    placeholders : {"recorded", "unknown", "estimated"}, default "recorded"
+        What to do with output counts that are placeholders (some versions of Claude Code): keep them (the columns
+        ``placeholder_calls`` and ``output_placeholder`` flag them), make them unknown, or estimate them from the length
+        of the answers.
 
     Returns
     -------
@@ -65,7 +74,11 @@ def read(
         If the format, the preset, a field or a column does not exist.
     """
     listed: Sequence[Path] = [paths] if isinstance(paths, (str, os.PathLike)) else paths
-    options = ReadOptions(columns=_columns(columns))
+    choices = (("unit", unit, (None, *get_args(Unit))), ("placeholders", placeholders, get_args(Placeholders)))
+    for what, value, known in choices:
+        if value not in known:
+            raise InputError(what, expected=f"one of {', '.join(filter(None, known))}", got=value)
+    options = ReadOptions(columns=_columns(columns), unit=unit, placeholders=placeholders)
     found = find(listed)
     sorted_out = _sort_out(found, _readers(format, options), options)
     outputs = [reader.read(files, options) for reader, files in sorted_out.by_reader if files]

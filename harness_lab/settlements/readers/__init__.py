@@ -5,11 +5,26 @@ from __future__ import annotations
 from typing import Final
 
 from harness_lab.settlements.readers.base import Reader, ReaderOutput, ReadOptions
+from harness_lab.settlements.readers.claude_code import ClaudeCodeReader
+from harness_lab.settlements.readers.claude_result import ClaudeResultReader
+from harness_lab.settlements.readers.codex import CodexReader
+from harness_lab.settlements.readers.codex_exec import CodexExecReader
 from harness_lab.settlements.readers.flat import FlatReader
+from harness_lab.settlements.readers.gemini_cli import GeminiCliReader
 from harness_lab.settlements.readers.mini_swe_agent import MiniSweAgentReader
+from harness_lab.settlements.readers.pi import PiReader
 from harness_lab.settlements.readers.presets import PRESETS
 
-READERS: Final[tuple[Reader, ...]] = (MiniSweAgentReader(), FlatReader())
+READERS: Final[tuple[Reader, ...]] = (
+    ClaudeCodeReader(),
+    CodexReader(),
+    PiReader(),
+    GeminiCliReader(),
+    ClaudeResultReader(),
+    CodexExecReader(),
+    MiniSweAgentReader(),
+    FlatReader(),
+)
 """All readers, in the order in which they are asked whether a file is theirs."""
 
 __all__ = ["PRESETS", "READERS", "FlatReader", "MiniSweAgentReader", "ReadOptions", "Reader", "ReaderOutput"]

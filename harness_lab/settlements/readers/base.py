@@ -8,7 +8,7 @@ reason. It never raises for a bad record, only for a request that cannot be met 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 import pandas as pd
 from pydantic import ValidationError
@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 Record = dict[str, Any]
 """One row as field → value; fields left out are unknown."""
 
+Unit = Literal["session", "turn"]
+"""What a run can be where a format leaves it open: a whole session, or what lies between one prompt and the next."""
+
+Placeholders = Literal["recorded", "unknown", "estimated"]
+"""What to do with output counts that are placeholders."""
+
 _CHUNK: Final = 50_000
 _DERIVED: Final = ("outcome", "input_total", "input_fresh")
 
@@ -39,9 +45,16 @@ class ReadOptions:
     ----------
     columns : mapping or None
         For flat tables: field → column, or ``"=value"`` for a constant.
+    unit : {"session", "turn"} or None
+        For formats in which a run can be either: which it is. None: a session.
+    placeholders : {"recorded", "unknown", "estimated"}
+        For formats whose output counts can be placeholders: keep them, make them unknown, or estimate them from the
+        length of the answers; they are flagged whatever is chosen.
     """
 
     columns: Mapping[str, str] | None = None
+    unit: Unit | None = None
+    placeholders: Placeholders = "recorded"
 
 
 class Reader(Protocol):
@@ -145,6 +158,15 @@ class ReaderOutput:
         for row in rows:
             self.calls.add(row)
         return True
+
+
+def unit_of(reader: Reader, options: ReadOptions, output: ReaderOutput) -> str:
+    """Return what a run is for a reader whose `units` says what it can be; note where the choice does not apply."""
+    units: tuple[str, ...] = getattr(reader, "units", ())
+    if options.unit is None or options.unit in units:
+        return options.unit or units[0]
+    output.notes.append(f"{reader.name}: a run is a {units[0]} here; {options.unit!r} does not apply")
+    return units[0]
 
 
 def _checked(model: type[Row], record: Record) -> Record:

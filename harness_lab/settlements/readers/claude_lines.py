@@ -1,0 +1,346 @@
+"""What the lines of Claude Code transcripts say: calls, prompts, ends, subagents."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from harness_lab.settlements.convert import Unfit, money
+from harness_lab.settlements.readers.claude_message import Counts, content, counts
+from harness_lab.settlements.readers.ends import error_word
+from harness_lab.settlements.readers.jsonl import Clock, folder, identifier, inside, name, when
+from harness_lab.settlements.readers.ledger import MAX_CALL_NUSD, NONE, Ledger, Thread
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from harness_lab.settlements.files import RecordFile
+    from harness_lab.settlements.readers.jsonl import Lines
+
+_Json = dict[str, Any]
+
+_LOCAL: Final = (
+    "<local-command",
+    "<bash-",
+    "<command-name>/clear",
+    "<command-name>/exit",
+    "Caveat: The messages below",
+)
+_BACKENDS: Final = (("msg_bdrk_", "bedrock"), ("msg_vrtx_", "vertex"), ("msg_", "anthropic"))
+_SYNTHETIC: Final = "<synthetic>"
+
+
+class Transcripts:
+    """What was read so far of all transcripts.
+
+    Attributes
+    ----------
+    ledger : Ledger
+        Calls, threads, prompts and ends.
+    final : array of int8
+        1 where a line of the call says why it ended, so that its output count is final.
+    version : array of int64
+        The client version of each call, a number of ``ledger.names``.
+    """
+
+    def __init__(self) -> None:
+        self.ledger = Ledger()
+        self.final, self.version = array("b"), array("q")
+        self._calls: dict[str, int] = {}
+        self._requests: list[str | None] = []
+        self._side = bytearray()
+        self._threads: dict[tuple[str, str], int] = {}
+        self._chains: dict[str, str] = {}
+        self._results: dict[tuple[str, str], tuple[str, int | None, bool]] = {}
+        self._quick: dict[Any, int] = {}
+        self._clock = Clock()
+        self._last: tuple[int, object] = (NONE, None)
+        self._count: Counter[str] = Counter()
+
+    def begin(self, file: RecordFile, lines: Lines) -> None:
+        """Turn to the next file."""
+        self._close(NONE, None)
+        self._file, self._lines, self._source = file.name, lines, self.ledger.names(file.name)
+        self._stem = file.path.name.partition(".")[0]
+        self._chains.clear()
+        self._quick.clear()
+        self._agent_type = _agent_type(file.path) if self._stem.startswith("agent-") else None
+
+    def usage(self, record: _Json, number: int) -> None:
+        """Take a line that tells of usage: an answer, a subagent's answer, or a finished subagent."""
+        kind = record.get("type")
+        try:
+            if kind == "assistant":
+                self._answer(record, record, number, record.get("agentId"))
+            elif kind == "progress":
+                self._progress(record, number)
+            elif kind == "user":
+                self.user(record, number)
+        except Unfit as error:
+            self._lines.reject(number, str(error))
+
+    def _progress(self, record: _Json, number: int) -> None:
+        data = record.get("data")
+        told = inside(data, "message")
+        if inside(told, "type") == "assistant":
+            agent = identifier(inside(data, "agentId")) or identifier(record.get("parentToolUseID"))
+            self._answer(record, told, number, agent)
+
+    def _answer(self, record: _Json, meta: _Json, number: int, agent: object) -> None:
+        """Take one line of an answer. Most of the time of reading is spent here, so it is written for speed."""
+        message = meta.get("message")
+        usage = message.get("usage") if type(message) is dict else None
+        if message is None or type(usage) is not dict:
+            raise Unfit("an assistant's message without usage")
+        side = agent is not None
+        if not side and record.get("isSidechain") is True:
+            side, agent = True, self._chain(record)
+        if message.get("model") == _SYNTHETIC:
+            self._notice(record, message, self._at(record, agent), when(meta.get("timestamp")))
+            return
+        ident, request = message.get("id"), meta.get("requestId")
+        call = self._calls.get(ident) if type(ident) is str else None
+        key = ident
+        if call is None or self._requests[call] != request:
+            key, call = self._known(meta, ident, request, side=side)
+        self._count["lines"] += 1
+        if call is None:
+            call = self._new(self._at(record, agent), message, usage, record, meta.get("timestamp"), number)
+            self._calls[key] = call
+            self._requests.append(_text(request))
+            self._side.append(side)
+            return
+        if not self._again(call, message, usage, number):
+            return
+        self._close(call, meta.get("timestamp"))
+        if not side and self._side[call]:
+            self.ledger.thread[call], self._side[call] = self._at(record, agent), 0
+
+    def _known(self, meta: _Json, ident: object, request: object, *, side: bool) -> tuple[str, int | None]:
+        """Return the call's key, and its number if it has come before."""
+        if not isinstance(ident, str) or not ident:
+            unique = _text(request) or _text(meta.get("uuid")) or f"{self._file}:{len(self._requests)}"
+            key = f"\0{unique}"
+            return key, self._calls.get(key)
+        call = self._calls.get(ident)
+        if call is None or self._requests[call] == _text(request) or side or self._side[call]:
+            return ident, call
+        key = f"{ident}\0{request}"
+        return key, self._calls.get(key)
+
+    def _new(self, thread: int, message: _Json, usage: _Json, record: _Json, at: object, number: int) -> int:
+        fresh, read, write, hour, output = counts(usage)
+        cost = record.get("costUSD")
+        paid = money(cost) if cost is not None else None
+        if paid is not None and paid > MAX_CALL_NUSD:
+            raise Unfit("costUSD: more than a call can cost")
+        word, tools, chars = content(message)
+        call = self.ledger.call(
+            thread,
+            fresh=fresh, read=read, write=write, write_1h=hour, output=output, cost=paid, at=self._clock(at),
+            line=number, served=name(message.get("model")), source=self._file, word=word, tools=tools, chars=chars,
+        )  # fmt: skip
+        fields = self.ledger.threads[thread].fields
+        if "backend" not in fields:
+            fields["backend"] = _backend(message)
+        self.final.append(message.get("stop_reason") is not None)
+        self.version.append(self.ledger.names(name(record.get("version"))))
+        return call
+
+    def _again(self, call: int, message: _Json, usage: _Json, number: int) -> bool:
+        """Take another line of a call: the largest output counts; whether it is of the file that has the call."""
+        ledger = self.ledger
+        output = usage.get("output_tokens")
+        if type(output) is not int or output > ledger.output[call]:
+            self._larger(call, counts(usage), number)
+        if ledger.source[call] != self._source:
+            self._count["elsewhere"] += 1
+            return False
+        self._count["repeated"] += 1
+        word, tools, chars = content(message)
+        ledger.tools[call] += tools
+        ledger.chars[call] += chars
+        if word is not None:
+            ledger.word[call] = ledger.names(word)
+        if message.get("stop_reason") is not None:
+            self.final[call] = 1
+        return True
+
+    def _larger(self, call: int, given: Counts, number: int) -> None:
+        """Let a line's counts stand for its call if its output is larger than what was known."""
+        fresh, read, write, hour, output = given
+        ledger = self.ledger
+        if output is None or output <= ledger.output[call]:
+            return
+        ledger.output[call], ledger.line[call] = output, number
+        if fresh is not None and read is not None and write is not None:
+            ledger.fresh[call], ledger.read[call], ledger.write[call] = fresh, read, write
+            ledger.write_1h[call] = NONE if hour is None else hour
+            ledger.total[call] = fresh + read + write
+        ledger.lacking[call] = ledger.total[call] == NONE
+
+    def _close(self, call: int, at: object) -> None:
+        """Remember the time of a call's latest line; the one before it is worked out when another call follows."""
+        last, when_last = self._last
+        if last != call and last != NONE:
+            end = self._clock(when_last)
+            if end is not None and end > self.ledger.end[last]:
+                self.ledger.end[last] = end
+        self._last = (call, at)
+
+    def _notice(self, record: _Json, message: _Json, thread: int, at: int | None) -> None:
+        """Take a message that the client wrote itself: an error, or nothing of interest."""
+        self._count["synthetic"] += 1
+        if record.get("isApiErrorMessage") is True or record.get("error") is not None:
+            content = message.get("content")
+            first = content[0] if isinstance(content, list) and content else content
+            text = inside(first, "text") if isinstance(first, dict) else first
+            self.ledger.ended(thread, at, error_word(text, record.get("error")))
+
+    def _at(self, record: _Json, agent: object) -> int:
+        """Return the thread of a line."""
+        session = record.get("sessionId")
+        if type(session) is not str or not (agent is None or type(agent) is str):
+            return self._thread(identifier(session) or self._stem, identifier(agent), record)
+        number = self._quick.get((session, agent))
+        if number is None:
+            number = self._thread(identifier(session) or self._stem, identifier(agent), record)
+            self._quick[session, agent] = number
+        return number
+
+    def _thread(self, session: str, agent: str | None, record: _Json) -> int:
+        """Return the number of a thread; it is made when it is first met."""
+        key = (session, agent or "0")
+        number = self._threads.get(key)
+        if number is None:
+            number = self._threads[key] = self.ledger.open(self._opened(key, record))
+        return number
+
+    def _opened(self, key: tuple[str, str], record: _Json) -> Thread:
+        session, node = key
+        main, version = node == "0", name(record.get("version"))
+        kind = "main" if main else self._agent_type or "subagent"
+        fields = {
+            "agent": "claude-code" if main else kind,
+            "session": session,
+            "repo": folder(record.get("cwd")),
+            "client_version": version,
+        }
+        context = {"client": "claude-code", "version": version, "thread": kind}
+        parent = None if main else "0"
+        return Thread(run=session, node=node, parent=parent, source=self._file, fields=fields, context=context)
+
+    def _chain(self, record: _Json) -> str:
+        """Return the subagent that an older sidechain line belongs to: that of the line before it, or a new one."""
+        parent, own = _text(record.get("parentUuid")), _text(record.get("uuid"))
+        agent = self._chains.get(parent or "") or f"sidechain-{own or self._file}"
+        agent = identifier(agent) or "sidechain"
+        if own is not None:
+            self._chains[own] = agent
+        return agent
+
+    def user(self, record: _Json, number: int) -> None:
+        """Take a line of the user: a prompt, an interruption, the result of a subagent, or nothing of interest."""
+        message = record.get("message")
+        if record.get("type") != "user" or not isinstance(message, dict):
+            return
+        session = identifier(record.get("sessionId")) or self._stem
+        at = when(record.get("timestamp"))
+        agent = identifier(record.get("agentId"))
+        if agent is None and record.get("isSidechain") is True:
+            agent = self._chain(record)
+        self._result(record, session, agent, at)
+        text = _said(message.get("content"))
+        if text is None or record.get("isMeta") is True or record.get("isCompactSummary") is True:
+            return
+        if text.startswith("[Request interrupted by user"):
+            self.ledger.ended(self._thread(session, agent, record), at, "interrupted")
+        elif agent is None and not text.startswith(_LOCAL):
+            self.ledger.prompt(session, at)
+            self.ledger.ended(self._thread(session, None, record), at, "prompt")
+
+    def _result(self, record: _Json, session: str, agent: str | None, at: int | None) -> None:
+        """Keep what a finished subagent's result says: whose child it is, and that it completed."""
+        told = record.get("toolUseResult")
+        child = identifier(inside(told, "agentId"))
+        if child is not None:
+            done = inside(told, "status") == "completed"
+            self._results[session, child] = (agent or "0", at, done)
+
+    def retry(self, record: _Json, number: int) -> None:
+        """Count a call that failed and is tried again."""
+        if record.get("type") == "system" and record.get("subtype") == "api_error":
+            session = identifier(record.get("sessionId")) or self._stem
+            thread = self._thread(session, identifier(record.get("agentId")), record)
+            self.ledger.threads[thread].retries += 1
+
+    def finish(self) -> None:
+        """Bring together what is known only when all files are read: versions, whose child a subagent is, its end."""
+        self._close(NONE, None)
+        for thread, version in zip(self.ledger.thread, self.version, strict=True):
+            if version != NONE:
+                self.ledger.threads[thread].fields["client_version"] = self.ledger.names.texts[version]
+        for (session, child), (parent, at, done) in self._results.items():
+            number = self._threads.get((session, child))
+            if number is None:
+                self._count["silent"] += 1
+                continue
+            if parent != child:
+                self.ledger.threads[number].parent = parent
+            if done:
+                self.ledger.ended(number, at, "completed")
+
+    def notes(self) -> list[str]:
+        """Return what a reader of the table should know of the lines."""
+        count, calls = self._count, len(self.ledger)
+        notes = []
+        if count["lines"]:
+            notes.append(
+                f"claude-code: {count['lines']:,} line(s) with usage are {calls:,} call(s): {count['repeated']:,} "
+                f"repeated a call of their own file, {count['elsewhere']:,} one of another file"
+            )
+        if count["synthetic"]:
+            notes.append(f"claude-code: {count['synthetic']:,} message(s) of the client itself are no calls")
+        if count["silent"]:
+            notes.append(
+                f"claude-code: {count['silent']:,} finished subagent(s) have no calls in these files: "
+                "what they used is missing; are their subagents/ folders here?"
+            )
+        return notes
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _said(content: object) -> str | None:
+    """Return the user's own words' beginning; None for a line that only brings results of tools."""
+    if isinstance(content, str):
+        return content[:200]
+    blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    texts = [block.get("text") for block in blocks if block.get("type") == "text"]
+    stops = [text for text in texts if isinstance(text, str) and text.startswith("[Request interrupted by user")]
+    if stops:
+        return stops[0][:200]
+    if not blocks or any(block.get("type") == "tool_result" for block in blocks):
+        return None
+    return next((text[:200] for text in texts if isinstance(text, str)), "")
+
+
+def _backend(message: _Json) -> str | None:
+    """Return what served the calls, as the ids of its messages tell."""
+    ident = _text(message.get("id")) or ""
+    return next((backend for prefix, backend in _BACKENDS if ident.startswith(prefix)), None)
+
+
+def _agent_type(path: Path) -> str | None:
+    """Return the kind of subagent from the small file beside its transcript, where there is one."""
+    beside = path.with_name(f"{path.name.partition('.')[0]}.meta.json")
+    try:
+        with beside.open("rb") as file:
+            return name(inside(orjson.loads(file.read(65_536)), "agentType"))
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,218 @@
+"""JSON lines from transcripts: read fast, parse only what matters, and set aside what cannot be parsed.
+
+A transcript is mostly text that nobody here wants. Readers look at a line's bytes first and parse those that can hold
+usage or the end of something. Looking for a quoted word in bytes is sound: inside a JSON string every quote is escaped,
+so ``b'"usage"'`` is always a key or a value of the record itself, never part of somebody's text.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from harness_lab.settlements.context import text_digest
+from harness_lab.settlements.convert import Unfit, instant
+from harness_lab.settlements.files import MAX_JSON_BYTES, MAX_LINE_BYTES, UNREADABLE, RecordFile, open_bytes
+from harness_lab.settlements.report import SetAside
+from harness_lab.settlements.rows import shown
+from harness_lab.usage import MAX_TOKENS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness_lab.settlements.readers.base import ReaderOutput
+
+MAX_ASIDE: Final = 200
+"""Lines of one file that are set aside one by one; further ones are counted in one entry."""
+
+_BUFFER: Final = 2**18
+_MOST_MINUTES: Final = 4_096
+_NAME: Final = re.compile(r"[\w.+:/@~\[\]-]{1,100}", re.ASCII)
+_ID: Final = re.compile(r"[\w.+:/@~=#-]{1,200}", re.ASCII)
+_SURROGATE: Final = b"\\ud"
+
+
+class Lines:
+    """The lines of one JSON-lines file, with what was wrong with some of them.
+
+    Iterate to get (number from 1, line) for every line that can be JSON: it begins with ``{`` and ends with ``}``. All
+    other lines are set aside. A file that breaks off (damaged compression, an unreadable disk) ends the iteration and
+    is set aside from there on.
+    """
+
+    __slots__ = ("_aside", "_file", "_more", "_output")
+
+    def __init__(self, file: RecordFile, output: ReaderOutput) -> None:
+        self._file, self._output = file, output
+        self._aside = self._more = 0
+
+    def __iter__(self) -> Iterator[tuple[int, bytes]]:
+        number = 0
+        try:
+            with _opened(self._file) as opened:
+                while line := opened.readline(MAX_LINE_BYTES + 1):
+                    number += 1
+                    text = line.strip()
+                    if text[:1] == b"{" and text[-1:] == b"}" and len(line) <= MAX_LINE_BYTES:
+                        yield number, text
+                    elif text:
+                        self._unlike(opened, number, line)
+        except UNREADABLE as error:
+            self.reject(number + 1, f"cannot be read on: {error}")
+        if self._more:
+            reason = f"{self._more:,} more lines of this file could not be taken; the first {MAX_ASIDE} are listed"
+            self._output.reject(self._file.name, None, reason)
+
+    def _unlike(self, opened: io.BufferedIOBase, number: int, line: bytes) -> None:
+        """Set aside a line that is no JSON object; the rest of a line that is too long is passed over."""
+        if len(line) <= MAX_LINE_BYTES:
+            self.reject(number, "no JSON object; cut short?")
+            return
+        while line and not line.endswith(b"\n"):
+            line = opened.readline(MAX_LINE_BYTES)
+        self.reject(number, f"longer than {MAX_LINE_BYTES:,} bytes")
+
+    def reject(self, number: int, reason: str) -> None:
+        """Set a line aside; beyond ``MAX_ASIDE`` they are only counted, so that memory stays bounded."""
+        self._aside += 1
+        if self._aside > MAX_ASIDE:
+            self._more += 1
+            return
+        self._output.read += 1
+        self._output.set_aside.append(SetAside(self._file.name, number, reason))
+
+    def parse(self, number: int, line: bytes) -> dict[str, Any] | None:
+        """Return a line as an object; None if it is not valid JSON (then it has been set aside)."""
+        try:
+            value = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            value = _lenient(line)
+            if value is None:
+                self.reject(number, f"not valid JSON ({str(error).partition(':')[0]}); cut short?")
+        return value if isinstance(value, dict) else None
+
+
+def _opened(file: RecordFile) -> io.BufferedIOBase:
+    opened = open_bytes(file.path)
+    if isinstance(opened, io.BufferedReader):
+        return io.BufferedReader(opened.detach(), _BUFFER)
+    return opened  # type: ignore[return-value]  # a GzipFile, which has its own buffer
+
+
+def _lenient(line: bytes) -> object:
+    """Parse what JavaScript writes and orjson refuses: half a surrogate pair inside a text."""
+    if _SURROGATE not in line.lower():
+        return None
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+
+def document(file: RecordFile) -> Any:
+    """Return a whole file as one JSON value.
+
+    Raises
+    ------
+    Unfit
+        If it is too large or not valid JSON.
+    """
+    with open_bytes(file.path) as opened:
+        text = opened.read(MAX_JSON_BYTES + 1)
+    if len(text) > MAX_JSON_BYTES:
+        raise Unfit(f"larger than {MAX_JSON_BYTES:,} bytes")
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        value = _lenient(text)
+        if value is None:
+            raise Unfit(f"not valid JSON ({str(error).partition(':')[0]}); cut short?") from None
+        return value
+
+
+def inside(value: object, *keys: str) -> Any:
+    """Follow `keys` into nested objects; None as soon as one is missing."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def tokens(what: str, value: object) -> int | None:
+    """Return a token count; None stays None.
+
+    Raises
+    ------
+    Unfit
+        If it is no whole number from 0 to a thousand million.
+    """
+    if value is None:
+        return None
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if type(value) is not int or not 0 <= value <= MAX_TOKENS:
+        raise Unfit(f"{what}: should be a whole number from 0 to {MAX_TOKENS:,}, got {shown(value)}")
+    return value
+
+
+def name(value: object) -> str | None:
+    """Return a name (model, version, status); anything that could be prose is left out."""
+    return value if isinstance(value, str) and _NAME.fullmatch(value) else None
+
+
+def identifier(value: object) -> str | None:
+    """Return an id as it is; a digest of one that has odd characters; None if there is none."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    if not isinstance(value, str) or not value:
+        return None
+    return value if _ID.fullmatch(value) else text_digest(value)
+
+
+def folder(value: object) -> str | None:
+    """Return a working directory as the id of a project; a digest where it cannot be written as text."""
+    if not isinstance(value, str) or not value.strip():
+        return None
+    good = len(value) <= 500 and value.isprintable()
+    return value if good else text_digest(value)
+
+
+def when(value: object) -> int | None:
+    """Return an instant (ISO 8601, or milliseconds since 1970) as nanoseconds since 1970 UTC; None if it is none."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value * 1_000_000 if 0 <= value < 9_000_000_000_000 else None
+    if not isinstance(value, str):
+        return None
+    try:
+        return instant(value)
+    except (Unfit, OverflowError, ValueError):
+        return None
+
+
+class Clock:
+    """Fast reading of times as JavaScript writes them (``2026-01-15T12:10:12.532Z``); others are read as usual."""
+
+    __slots__ = ("_minutes",)
+
+    def __init__(self) -> None:
+        self._minutes: dict[str, int] = {}
+
+    def __call__(self, value: object) -> int | None:
+        """Return an instant as :func:`when` does."""
+        if type(value) is not str or len(value) != 24 or value[19] != "." or value[23] != "Z":
+            return when(value)
+        digits = value[17:19] + value[20:23]
+        if not (digits.isascii() and digits.isdigit()) or digits >= "60":
+            return when(value)
+        minute = self._minutes.get(value[:17])
+        if minute is None:
+            minute = when(f"{value[:17]}00Z")
+            if minute is None:
+                return None
+            if len(self._minutes) >= _MOST_MINUTES:
+                self._minutes.clear()
+            self._minutes[value[:17]] = minute
+        return minute + int(digits) * 1_000_000
