@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from harness_lab.agents.client import ModelResponse, ToolCall
@@ -51,6 +52,7 @@ class ScriptedClient:
         if not script:
             raise LookupError(f"the script has no line left for model {request.model}")
         line = script[0] if self._repeat and len(script) == 1 else script.pop(0)
+        await asyncio.sleep(0)  # as a real client: others go on meanwhile
         if isinstance(line, Exception):
             raise line
         return line
