@@ -22,7 +22,7 @@ from harness_lab.settlements.rows import NodeRow, why_not
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 JUDGEMENTS: Final = ("delivered", "score", "eligible", "eligible_reason")
 GROUPS: Final = ("task_kind", "user", "team", "repo", "session")
@@ -30,8 +30,12 @@ LABELS: Final = (*JUDGEMENTS, *GROUPS)
 """The columns that a labels file may have beside ``run``."""
 
 
-def join_labels(nodes: pd.DataFrame, path: str | os.PathLike[str]) -> tuple[pd.DataFrame, str]:
+def join_labels(
+    nodes: pd.DataFrame, path: str | os.PathLike[str], *, digest: Callable[[str], str] | None = None
+) -> tuple[pd.DataFrame, str]:
     """Return the nodes with the labels of the file at `path`, and a note on how many runs were labelled.
+
+    With `digest`, a label also finds a run whose id has been hashed already.
 
     Raises
     ------
@@ -46,12 +50,17 @@ def join_labels(nodes: pd.DataFrame, path: str | os.PathLike[str]) -> tuple[pd.D
     for column in NODE_COLUMNS:
         if column.name not in LABELS:
             continue
-        found = {run: row[column.name] for run, row in labels.items() if row[column.name] is not None}
+        found = {
+            name: row[column.name]
+            for run, row in labels.items()
+            if row[column.name] is not None
+            for name in ((run,) if digest is None else (run, digest(run)))
+        }
         values = pd.Series(nodes["run"].map(found), index=nodes.index).astype(column.dtype)
         wanted = values.notna() & (root if column.name in JUDGEMENTS else True)
         joined[column.name] = nodes[column.name].mask(wanted, values)
     known = set(nodes["run"])
-    matched = sum(run in known for run in labels)
+    matched = sum(run in known or (digest is not None and digest(run) in known) for run in labels)
     return joined, f"labels: {matched:,} of {len(labels):,} label(s) found their run ({len(known):,} runs)"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ class ReadReport:
         Records that said again what another one had said; counted once in the table.
     notes : tuple of str
         What a reader of the table should know: files left alone, times without a zone.
+    digests : mapping of str to str
+        File name → what is written in its place where the report is stored; empty where ids are kept.
     """
 
     files: int = 0
@@ -59,6 +61,7 @@ class ReadReport:
     set_aside: tuple[SetAside, ...] = ()
     duplicates: int = 0
     notes: tuple[str, ...] = ()
+    digests: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     def reasons(self) -> dict[str, int]:
         """Return how many records were set aside for each kind of reason, most frequent first.
@@ -82,17 +85,23 @@ class ReadReport:
         return "\n".join(lines + [f"  note: {note}" for note in self.notes])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the report as plain values, for JSON."""
-        aside = [[item.file, item.line, item.reason] for item in self.set_aside]
+        """Return the report as plain values, for JSON; file names as their digests where ids are hashed."""
+        aside = [[self.digests.get(item.file, item.file), item.line, item.reason] for item in self.set_aside]
         counts = {"files": self.files, "read": self.read, "kept": self.kept, "duplicates": self.duplicates}
-        return {**counts, "set_aside": aside, "notes": list(self.notes)}
+        return {**counts, "set_aside": aside, "notes": [self._stored(note) for note in self.notes]}
+
+    def _stored(self, note: str) -> str:
+        for name in sorted(self.digests, key=len, reverse=True):
+            note = note.replace(name, self.digests[name])
+        return note
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ReadReport:
         """Return the report that :meth:`to_dict` wrote."""
         aside = tuple(SetAside(str(file), line, str(reason)) for file, line, reason in data.get("set_aside", ()))
-        counts = {name: int(data.get(name, 0)) for name in ("files", "read", "kept", "duplicates")}
-        return cls(**counts, set_aside=aside, notes=tuple(map(str, data.get("notes", ()))))
+        files, read, kept, duplicates = (int(data.get(name, 0)) for name in ("files", "read", "kept", "duplicates"))
+        notes = tuple(map(str, data.get("notes", ())))
+        return cls(files=files, read=read, kept=kept, set_aside=aside, duplicates=duplicates, notes=notes)
 
     @classmethod
     def merge(cls, reports: Iterable[ReadReport]) -> ReadReport:
@@ -105,4 +114,5 @@ class ReadReport:
             set_aside=tuple(item for part in parts for item in part.set_aside),
             duplicates=sum(part.duplicates for part in parts),
             notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+            digests={name: digest for part in parts for name, digest in part.digests.items()},
         )
