@@ -85,6 +85,8 @@ class Code(StrEnum):
     BOUND_VIOLATED = "bound-violated"
     UNBOUNDED = "unbounded"
     ACCOUNT_UNAVAILABLE = "account-unavailable"
+    ITERATIONS_EXHAUSTED = "iterations-exhausted"
+    TOOL_CALLS_EXHAUSTED = "tool-calls-exhausted"
 
 
 Helps = Literal["smaller", "larger", "wait", "other-path", "nothing"]

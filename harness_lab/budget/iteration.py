@@ -73,13 +73,18 @@ class IterationBudget:
         """Calls left, never negative."""
         return max(0, self._max_total - self.used)
 
-    def consume(self) -> bool:
-        """Take one unit; False, and nothing changes, when none is left."""
+    def consume(self, units: int = 1) -> bool:
+        """Take units, all or none; False, and nothing changes, when fewer are left."""
         with self._lock:
-            if self.used >= self._max_total:
+            if self.used + units > self._max_total:
                 return False
-            self.used += 1
+            self.used += units
             return True
+
+    def withdraw(self, units: int = 1) -> None:
+        """Give units back that were never used: no refund, since nothing was sent."""
+        with self._lock:
+            self.used = max(0, self.used - units)
 
     def refund(self) -> None:
         """Give one unit back, unless none is out or the refunds are used up; nothing is banked."""

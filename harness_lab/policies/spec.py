@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from harness_lab.clock import Time, ns
@@ -11,6 +11,7 @@ from harness_lab.errors import InputError
 from harness_lab.floors import FloorTable
 from harness_lab.policies.compose import Composed
 from harness_lab.policies.durable_account import DurableAccountSpec
+from harness_lab.policies.iteration_budget import Counts, IterationBudgetSpec, Whose
 from harness_lab.policies.opened import OpenPolicy, Scope, check_order, scope_of
 from harness_lab.policies.period_budget import PeriodBudgetSpec
 from harness_lab.policies.reservation_pool import Grants, Inside, ReservationPoolSpec
@@ -31,6 +32,7 @@ MODULES: dict[str, type[Any]] = {
     "shared_ledger": SharedLedgerSpec,
     "reservation_pool": ReservationPoolSpec,
     "tree_limits": TreeLimitsSpec,
+    "iteration_budget": IterationBudgetSpec,
     "runtime_floors": RuntimeFloorsSpec,
     "period_budget": PeriodBudgetSpec,
     "durable_account": DurableAccountSpec,
@@ -155,8 +157,10 @@ def _module(entry: Mapping[str, Any]) -> ModuleSpec:
         raise InputError(f"parameters of {kind}", expected=f"some of {', '.join(sorted(known))}", got=unknown)
     if "table" in values:
         values["table"] = FloorTable.from_dicts(values["table"])
-    if kind == "shared_ledger" and "max_steps" not in values:
-        raise InputError("parameters of shared_ledger", expected="max_steps", got=sorted(values))
+    required = [f.name for f in fields(MODULES[kind]) if f.default is MISSING and f.default_factory is MISSING]
+    missing = [name for name in required if name not in values]
+    if missing:
+        raise InputError(f"parameters of {kind}", expected=", ".join(required), got=sorted(values))
     spec: ModuleSpec = MODULES[kind](**values)
     return spec
 
@@ -239,6 +243,19 @@ def tree_limits(
         give_back=give_back,
     )
     return PolicySpec(name=name, modules=(spec,), max_wait_s=max_wait_s)
+
+
+def iteration_budget(
+    max_iterations: int,
+    *,
+    max_refunds: int | Literal["unbounded"] | None = None,
+    counts: Counts = "calls",
+    whose: Whose = "node",
+    name: str = "iteration budget",
+) -> PolicySpec:
+    """Return a count of model or tool calls with bounded refunds (:class:`IterationBudgetSpec`)."""
+    spec = IterationBudgetSpec(max_iterations=max_iterations, max_refunds=max_refunds, counts=counts, whose=whose)
+    return PolicySpec(name=name, modules=(spec,))
 
 
 def runtime_floors(table: FloorTable, *, name: str = "runtime floors") -> PolicySpec:
