@@ -197,7 +197,7 @@ class AgentRuntime:
         return (mode.model, "mode") if mode.model is not None else ("unknown", "unknown")
 
     def policy_for(self, ledger: ContextLedger, levels: Module, now: Time) -> Composed:
-        """Return the policy of one tree: the ledger, levels, what a child could use, then what was configured besides."""
+        """Return the policy of one tree: the ledger, levels, what a child could use, what was configured besides."""
         spec, first = self._policy, (ledger, levels, ChildCeilings(ledger))
         if spec is None:
             return Composed(first)

@@ -120,6 +120,11 @@ def test_no_case_of_prism_harness_fails_and_at_most_15_percent_deviate() -> None
     assert counted["passed"] >= 100
 
 
+def test_every_deviating_case_is_a_row_of_the_table_in_the_documentation() -> None:
+    table = (TESTS.parent / "docs" / "deviations.md").read_text(encoding="utf-8")
+    assert [name for name in DEVIATIONS if name not in table] == []
+
+
 def test_a_wrong_answer_is_found() -> None:
     case = next(case for case in _all() if case["id"] == "RUN-01")
     wrong = {**case, "then": {**case["then"], "client_calls": 3}}
