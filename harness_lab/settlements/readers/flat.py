@@ -24,6 +24,7 @@ from harness_lab.settlements.columns import NODE_NAMES
 from harness_lab.settlements.convert import TARGETS, Unfit, converted, is_naive
 from harness_lab.settlements.files import UNREADABLE, RecordFile, is_binary
 from harness_lab.settlements.readers.base import ReaderOutput, ReadOptions
+from harness_lab.settlements.readers.presets import Preset
 from harness_lab.settlements.readers.tables import PARQUET_MAGIC, Bad, Line, header, lines_of
 from harness_lab.settlements.rows import shown
 from harness_lab.settlements.schema import SCHEMA_VERSION
@@ -141,6 +142,7 @@ class _Mapped:
 
     def __init__(self, file: RecordFile, columns: Mapping[str, str] | None) -> None:
         self.file, self.own = file, columns is None
+        self.preset = columns if isinstance(columns, Preset) else None
         mapped = columns or {}
         self.constants = {name: value[1:] for name, value in mapped.items() if value.startswith("=")}
         self.columns = {name: value for name, value in mapped.items() if not value.startswith("=")}
@@ -155,7 +157,7 @@ class _Mapped:
             return
         self.seen.update(line.values)
         try:
-            row = self._row(line)
+            row = self._row(line if self.preset is None else Line(line.number, self.preset.prepared(line.values)))
         except Unfit as error:
             output.reject(self.file.name, line.number, str(error))
             return
@@ -194,10 +196,13 @@ class _Mapped:
             unknown = ", ".join(sorted(self.seen - set(FIELDS)))
             hint = f"give a map for these columns: {unknown}"
             raise InputError(self.file.name, expected="the settlement table's columns", got=unknown, hint=hint)
-        missing = [column for column in self.columns.values() if self.seen and column not in self.seen]
+        wanted = self.columns.values() if self.preset is None else self.preset.required
+        missing = [column for column in wanted if self.seen and column not in self.seen]
         missing = [column for column in missing if column.split(".")[0] not in self.seen]
         if missing:
             raise InputError(f"column map for {self.file.name}", expected=_listed(self.seen), got=missing[0])
+        if self.preset is not None and self.preset.note and self.seen:
+            output.notes.append(f"{self.file.name}: {self.preset.note}")
         if self.naive:
             output.notes.append(f"{self.file.name}: {self.naive:,} row(s) have times without a zone; read as UTC")
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 PARQUET_MAGIC: Final = b"PAR1"
 _BATCH: Final = 10_000
+_PAGE: Final = re.compile(rb'\{\s*"data"\s*:\s*\[')
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,8 @@ def lines_of(path: Path, head: bytes) -> Iterator[Line | Bad]:
     if head.startswith(PARQUET_MAGIC):
         return _parquet(path)
     text = _start(head)
+    if _PAGE.match(text):
+        return _page(path)
     if text.startswith(b"{"):
         return _json_lines(path)
     if text.startswith(b"["):
@@ -106,6 +110,21 @@ def _json_row(number: int, text: bytes) -> Line | Bad:
         return Bad(number, "nested too deeply")
     except ValueError as error:
         return Bad(number, "not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error))
+
+
+def _page(path: Path) -> Iterator[Line | Bad]:
+    """Yield the rows of an API's answer, ``{"data": [rows], ...}``; if the file is no such object, its lines."""
+    with open_bytes(path) as file:
+        text = file.read(MAX_JSON_BYTES + 1)
+    try:
+        rows = _object(text)["data"] if len(text) <= MAX_JSON_BYTES else None
+    except (ValueError, RecursionError):
+        rows = None
+    if not isinstance(rows, list):
+        yield from _json_lines(path)
+        return
+    for number, row in enumerate(rows, start=1):
+        yield Line(number, row) if isinstance(row, dict) else Bad(number, "not a JSON object")
 
 
 def _json_array(path: Path) -> Iterator[Line | Bad]:

@@ -1,0 +1,147 @@
+"""Does a prompt count hold the cached part? Told by a file's own rows, so that the counts kept are always disjoint.
+
+A source documents one convention, and emitters, versions and gateways follow others. Per row the record's own total
+tells (``input + output == total``: cached inside; ``input + cached + output == total``: beside it). A row with more
+cached than input shows for all rows of its group (one emitter in one file) that the cached part is beside. A total that
+fits no reading is a contradiction: the row's tokens are left unknown and counted, not guessed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from harness_lab.settlements.readers.base import Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Raw:
+    """Token counts as a record has them, whatever they include; None: not there."""
+
+    input: int | None = None
+    read: int | None = None
+    write: int | None = None
+    write_1h: int | None = None
+    output: int | None = None
+    reasoning: int | None = None
+    total: int | None = None
+
+    @property
+    def cached(self) -> int:
+        """Tokens read from and written to a cache, as far as known."""
+        return (self.read or 0) + (self.write or 0)
+
+
+_READINGS: Final = ((True, True), (False, True), (True, False), (False, False))
+
+
+class Conventions:
+    """The reading of each group of rows: whether cached tokens are inside the input, and reasoning inside the output.
+
+    Parameters
+    ----------
+    cached_inside, reasoning_inside : bool
+        What the format says; holds where the rows say nothing.
+
+    Examples
+    --------
+    >>> rules = Conventions(cached_inside=True)
+    >>> raw = Raw(input=1_000, read=500, output=200, total=1_700)
+    >>> rules.see("f", raw)
+    >>> counts = rules.disjoint("f", raw)
+    >>> counts["input_total"], counts["input_fresh"]
+    (1500, 1000)
+    """
+
+    def __init__(self, *, cached_inside: bool, reasoning_inside: bool = True) -> None:
+        self._default = (cached_inside, reasoning_inside)
+        self._beside: set[tuple[Hashable, int]] = set()
+        self.contradictions = 0
+        self.deviating = 0
+
+    def see(self, group: Hashable, raw: Raw) -> None:
+        """Take a row as evidence for its group; all rows are seen before the first is made disjoint."""
+        shown = self._by_total(raw)
+        if shown is None and raw.total is not None:
+            return
+        for part, inside in enumerate(shown or self._by_size(raw)):
+            if not inside and self._tells(raw, part):
+                self._beside.add((group, part))
+
+    def disjoint(self, group: Hashable, raw: Raw) -> Record:
+        """Return a row's counts as columns of the table: parts that do not overlap."""
+        reading = self._by_total(raw)
+        if reading is None and raw.total is not None and None not in (raw.input, raw.output):
+            self.contradictions += 1
+            return {}
+        if reading is None:
+            sized = self._by_size(raw)
+            reading = (
+                sized[0] and (group, 0) not in self._beside,
+                sized[1] and (group, 1) not in self._beside,
+            )
+        differs = [part for part in (0, 1) if reading[part] != self._default[part]]
+        self.deviating += any(self._tells(raw, part) for part in differs)
+        return _columns(raw, *reading)
+
+    @staticmethod
+    def _tells(raw: Raw, part: int) -> bool:
+        """Whether a row distinguishes the readings at all: with nothing cached, both are the same."""
+        return raw.cached > 0 if part == 0 else bool(raw.reasoning)
+
+    def _by_total(self, raw: Raw) -> tuple[bool, bool] | None:
+        """Return the reading under which the row's own total is met, nearest to what the format says; None: none."""
+        if raw.total is None or raw.input is None or raw.output is None:
+            return None
+        for reading in sorted(_READINGS, key=self._distance):
+            inside, within = reading
+            beside = (0 if inside else raw.cached) + (0 if within else raw.reasoning or 0)
+            fits = not inside or raw.cached <= raw.input
+            fits = fits and (not within or (raw.reasoning or 0) <= raw.output)
+            if fits and raw.input + raw.output + beside == raw.total:
+                return reading
+        return None
+
+    def _distance(self, reading: tuple[bool, bool]) -> int:
+        return sum(got != said for got, said in zip(reading, self._default, strict=True))
+
+    def _by_size(self, raw: Raw) -> tuple[bool, bool]:
+        cached, reasoning = self._default
+        if raw.input is not None and raw.cached > raw.input:
+            cached = False
+        if raw.output is not None and (raw.reasoning or 0) > raw.output:
+            reasoning = False
+        return cached, reasoning
+
+    def note(self, name: str, notes: list[str]) -> None:
+        """Add notes on rows that follow another convention than the format's, and on contradictions."""
+        if self.deviating:
+            notes.append(
+                f"{name}: {self.deviating:,} row(s) count cached or reasoning tokens otherwise than the format says; "
+                "read as their own totals and sizes show"
+            )
+        if self.contradictions:
+            fits_none = "row(s) whose total fits no reading; their tokens are unknown"
+            notes.append(f"{name}: {self.contradictions:,} {fits_none}")
+
+
+def _columns(raw: Raw, inside: bool, within: bool) -> Record:
+    read, write = raw.read, raw.write
+    nothing = raw.total is not None and None not in (raw.input, raw.output) and raw.cached == 0
+    if read is None and write is None and nothing and not inside:
+        read = write = 0  # a total that leaves no room for cached tokens beside the input
+    elif read is not None or write is not None:
+        read, write = read or 0, write or 0  # a source that tells of one kind has none of the other
+    row: Record = {"cache_read": read, "cache_write": write, "cache_write_1h": raw.write_1h}
+    row["input_total" if inside else "input_fresh"] = raw.input
+    row["reasoning"] = raw.reasoning
+    row["output"] = raw.output
+    if not within and raw.output is not None:
+        row["output"] = raw.output + (raw.reasoning or 0)
+    if raw.input is not None and read is not None and write is not None:
+        row["input_total"] = raw.input + (0 if inside else read + write)
+        row["input_fresh"] = raw.input - (read + write if inside else 0)
+    return row

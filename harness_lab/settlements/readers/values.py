@@ -1,0 +1,246 @@
+"""What readers of JSON records share: bounded documents, and values that are checked or left out, never guessed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from harness_lab.errors import InputError
+from harness_lab.outcome import Cause
+from harness_lab.settlements.convert import Unfit, instant, is_naive, money, span
+from harness_lab.settlements.files import MAX_JSON_BYTES, RecordFile, open_bytes
+from harness_lab.settlements.rows import shown
+from harness_lab.usage import count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from harness_lab.settlements.readers.base import Record
+
+Json = Mapping[str, Any]
+
+SUMS: Final = ("input_total", "input_fresh", "cache_read", "cache_write", "cache_write_1h", "output", "reasoning")
+"""The token columns that a node's row sums up over its calls."""
+
+_NAME: Final = re.compile(r"[\w.+:/@()\[\]~-]{1,200}")
+_DIGITS: Final = re.compile(r"\d{1,19}(\.0*)?")
+_MAX_ID: Final = 400
+
+_INFRASTRUCTURE: Final = re.compile(
+    r"API|RateLimit|Rate limit|Timeout|timed out|Connection|ServiceUnavailable|Authentication|Environment|Docker|"
+    r"Setup|Install|OSError|Error code: [45]\d\d|(Client|Server) error|auth error|Verifier|Network|Credential"
+)
+
+
+def parsed(text: bytes | str) -> Any:
+    """Return the JSON value in `text`.
+
+    Raises
+    ------
+    Unfit
+        If it is none; the reason quotes no text.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise Unfit("nested too deeply") from None
+    except ValueError as error:
+        where = f"{error.msg} at character {error.pos}" if isinstance(error, json.JSONDecodeError) else "wrong encoding"
+        raise Unfit(f"not valid JSON ({where}); cut short?") from None
+
+
+def document(file: RecordFile, *, max_bytes: int = MAX_JSON_BYTES) -> Any:
+    """Return a file's one JSON value, at most `max_bytes` of it unpacked.
+
+    Raises
+    ------
+    Unfit, OSError, EOFError, zlib.error
+        If it is larger, or no JSON, or cannot be read.
+    """
+    with open_bytes(file.path) as opened:
+        text = opened.read(max_bytes + 1)
+    if len(text) > max_bytes:
+        raise Unfit(f"larger than {max_bytes:,} bytes")
+    return parsed(text.removeprefix(b"\xef\xbb\xbf"))
+
+
+def obj(value: object, what: str) -> Json:
+    """Return `value` if it is a JSON object; `what` says what it should have been."""
+    if not isinstance(value, Mapping):
+        raise Unfit(f"{what} was expected, got {shown(value)}")
+    return value
+
+
+def inside(value: object, *keys: str) -> Any:
+    """Follow `keys` into nested objects; None as soon as one is missing.
+
+    Examples
+    --------
+    >>> inside({"a": {"b": 1}}, "a", "b"), inside({"a": 3}, "a", "b")
+    (1, None)
+    """
+    for key in keys:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def items(value: object) -> list[Json]:
+    """Return the objects in a JSON array; anything else in it, or no array, is left out."""
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+
+
+def whole(what: str, value: object) -> int | None:
+    """Return a count, which may be written as text; None and empty text stay None.
+
+    Raises
+    ------
+    Unfit
+        If it is no whole number, at least 0.
+    """
+    if value is None or value == "":
+        return None
+    number = int(value.partition(".")[0]) if isinstance(value, str) and _DIGITS.fullmatch(value) else value
+    try:
+        return count(what, number)
+    except InputError:
+        raise Unfit(f"{what}: should be a whole number, at least 0, got {shown(value)}") from None
+
+
+def first(what: str, *values: object) -> int | None:
+    """Return the first count that is there."""
+    return whole(what, next((value for value in values if value is not None and value != ""), None))
+
+
+def dollars(what: str, value: object) -> int | None:
+    """Return dollars as nano-dollars; None and empty text stay None."""
+    if value is None or value == "":
+        return None
+    try:
+        return money(value)
+    except Unfit as error:
+        raise Unfit(f"{what}: {error}") from None
+
+
+def seconds(what: str, value: object) -> int | None:
+    """Return seconds as nanoseconds; None and empty text stay None."""
+    if value is None or value == "":
+        return None
+    try:
+        return span(value)
+    except Unfit as error:
+        raise Unfit(f"{what}: {error}") from None
+
+
+def word(value: object) -> str | None:
+    """Return a name (model, version, class, status); anything that could be prose is left out."""
+    return value if isinstance(value, str) and _NAME.fullmatch(value) else None
+
+
+def ident(*values: object) -> str | None:
+    """Return the first id that is there: short text or a whole number."""
+    for value in values:
+        if isinstance(value, str) and 0 < len(value.strip()) <= _MAX_ID:
+            return value.strip()
+        if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63:
+            return str(value)
+    return None
+
+
+def served(names: Iterable[object]) -> str | None:
+    """Return the models that answered, sorted and joined by `` + ``; None if none is known."""
+    return " + ".join(sorted({name for name in names if isinstance(name, str)})) or None
+
+
+class Times:
+    """Instants of one file; those without a zone are unknown, and counted."""
+
+    __slots__ = ("naive",)
+
+    def __init__(self) -> None:
+        self.naive = 0
+
+    def at(self, what: str, value: object) -> int | None:
+        """Return an instant as nanoseconds since 1970 UTC; None for none, and for a time that names no zone.
+
+        Raises
+        ------
+        Unfit
+            If it is no time.
+        """
+        if value is None or value == "":
+            return None
+        try:
+            if is_naive(value):
+                self.naive += 1
+                return None
+            return instant(value)
+        except (Unfit, OverflowError) as error:
+            raise Unfit(f"{what}: {error}") from None
+
+    def note(self, name: str, notes: list[str]) -> None:
+        """Add a note if times without a zone were met."""
+        if self.naive:
+            notes.append(f"{name}: {self.naive:,} local time(s) without a zone; the start is unknown")
+
+
+def between(start: object, end: object) -> int | None:
+    """Return the nanoseconds between two times of the same clock, zone or none; None if one is missing or it ran back.
+
+    Raises
+    ------
+    Unfit
+        If one of them is no time.
+    """
+    if start is None or start == "" or end is None or end == "" or is_naive(start) != is_naive(end):
+        return None
+    try:
+        gap = instant(end) - instant(start)
+    except OverflowError:
+        raise Unfit("times: should be ISO 8601 times") from None
+    return gap if gap >= 0 else None
+
+
+def summed(values: Iterable[int | None]) -> int | None:
+    """Return the sum; a sum with an unknown part is unknown, and so is one without parts."""
+    listed = list(values)
+    known = [value for value in listed if value is not None]
+    return sum(known) if known and len(known) == len(listed) else None
+
+
+def totals(calls: Sequence[Record], *, made: int | None = None) -> Record:
+    """Return a node's sums over its calls: counts, tokens, cost, and whether every call told its usage.
+
+    An answered call that did not tell its usage makes the sums unknown. Failed calls without usage are left out of the
+    sums, which then are lower bounds, and ``usage_known`` is false all the same.
+
+    Parameters
+    ----------
+    calls : sequence of call rows
+        All calls that the record has.
+    made : int or None
+        Calls that were made, if the record counts them; if it has fewer rows, the sums are unknown.
+    """
+    made = len(calls) if made is None else made
+    counted = [call for call in calls if call.get("status") != "failed" or _told(call)]
+    known = bool(counted) and made == len(calls) and all(_told(call) for call in counted)
+    sums = {name: summed(call.get(name) for call in counted) if known else None for name in SUMS}
+    priced = [call for call in calls if call.get("status") != "failed" or call.get("cost_nusd") is not None]
+    cost = summed(call.get("cost_nusd") for call in priced) if made == len(calls) else None
+    source = None if cost is None else "recorded"
+    usage = known and len(counted) == len(calls) if calls else None
+    return {"calls": made, "usage_known": usage, **sums, "cost_nusd": cost, "cost_source": source}
+
+
+def _told(call: Record) -> bool:
+    return call.get("output") is not None and _input_known(call)
+
+
+def _input_known(call: Record) -> bool:
+    return call.get("input_total") is not None or call.get("input_fresh") is not None
+
+
+def cause_of(error: str) -> Cause | None:
+    """Return what an exception's name or message speaks for: infrastructure, or unknown."""
+    return Cause.INFRASTRUCTURE if _INFRASTRUCTURE.search(error) else None
