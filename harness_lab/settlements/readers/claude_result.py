@@ -51,9 +51,7 @@ class ClaudeResultReader:
         if b'"session_id"' not in head and b'"total_cost_usd"' not in head:
             return False
         result = _RESULT.search(head) is not None and (b'"num_turns"' in head or b'"is_error"' in head)
-        return (
-            result or _STREAM.search(head) is not None or (_INIT.search(head) is not None and b'"tools"' in head)
-        )
+        return result or _STREAM.search(head) is not None or (_INIT.search(head) is not None and b'"tools"' in head)
 
     def read(self, files: Sequence[RecordFile], options: ReadOptions) -> ReaderOutput:
         """Read results; one that cannot be read is set aside."""
