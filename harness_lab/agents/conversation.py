@@ -109,8 +109,14 @@ class Conversation:
             self.error = error
             return _FAILED
 
-    def request(self) -> ModelRequest:
-        """Return the next request; made when the call is sent, so the readout is that of this moment."""
+    def request(self, *, model: str) -> ModelRequest:
+        """Return the next request; made when the call is sent, so the readout is that of this moment.
+
+        Parameters
+        ----------
+        model : str
+            The model of the call that was admitted.
+        """
         place = self.place
         left = place.tree.ledger.left(place.path)
         system = place.mode.system_prompt
@@ -121,7 +127,7 @@ class Conversation:
             messages=tuple(self.session.messages),
             tools=tuple(spec_of(tool) for tool in self._offered.values()),
             provider=place.provider,
-            model=place.model,
+            model=model,
             provider_options=place.mode.provider_options,
             budget=left,
             run_id=place.run_id,
