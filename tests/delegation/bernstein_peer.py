@@ -11,49 +11,43 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from bernstein.core.agents.subagent_delegation import DispatchNode, OuterPlan, delegate_plan, dispatch_node  # type: ignore[import-not-found]
-from bernstein.core.replay.journal import EventJournal, verify_journal  # type: ignore[import-not-found]
-from bernstein.core.security.audit_chain import AuditChainStore  # type: ignore[import-not-found]
 
+def main() -> None:
+    """Answer what is asked."""
+    from bernstein.core.agents import subagent_delegation as peer  # type: ignore[import-not-found]
+    from bernstein.core.replay.journal import EventJournal, verify_journal  # type: ignore[import-not-found]
+    from bernstein.core.security.audit_chain import AuditChainStore  # type: ignore[import-not-found]
 
-def node_of(fields: dict[str, Any]) -> Any:
-    """Build a node of the peer."""
-    return DispatchNode(**{**fields, "tools": tuple(fields["tools"])})
+    def node_of(fields: dict[str, Any]) -> Any:
+        return peer.DispatchNode(**{**fields, "tools": tuple(fields["tools"])})
 
-
-def answer(case: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Answer one case."""
-    if case["kind"] == "dispatch":
+    def dispatch(case: dict[str, Any]) -> dict[str, Any]:
         node = node_of(case["node"])
         try:
-            result = dispatch_node(node, native_result=case["result"])
+            result = peer.dispatch_node(node, native_result=case["result"])
         except (ValueError, TypeError, AttributeError) as error:
-            name = type(error).__name__
-            return {
-                "hash": node.node_hash(),
-                "raises": name,
-                "message": str(error),
-                "fields": list(getattr(error, "fields", ())),
-            }
+            said = {"raises": type(error).__name__, "message": str(error), "fields": list(getattr(error, "fields", ()))}
+            return {"hash": node.node_hash(), **said}
         return {"hash": node.node_hash(), "content": result.result_content_hash}
-    if case["kind"] == "plan":
-        nodes = tuple(node_of(fields) for fields in case["nodes"])
+
+    def plan(case: dict[str, Any]) -> dict[str, Any]:
+        whole = peer.OuterPlan(tuple(node_of(fields) for fields in case["nodes"]))
         journal = EventJournal(case["run"], folder / "peer")
         chain = AuditChainStore(folder / "peer-audit" / case["run"], key=case["key"].encode())
-        delegate_plan(OuterPlan(nodes), journal=journal, native_results=case["results"], chain=chain)
-        return {"plan": OuterPlan(nodes).plan_hash(), "head": journal.head(), "path": str(journal.path)}
-    assert case["kind"] == "verify"
-    seen = verify_journal(Path(case["path"]))
-    good, errors = AuditChainStore(Path(case["audit"]), key=case["key"].encode())._log.verify()
-    return {
-        "consistent": seen.chain_consistent,
-        "head": seen.head,
-        "count": seen.count,
-        "audit": good,
-        "errors": errors,
-    }
+        peer.delegate_plan(whole, journal=journal, native_results=case["results"], chain=chain)
+        return {"plan": whole.plan_hash(), "head": journal.head(), "path": str(journal.path)}
+
+    def verify(case: dict[str, Any]) -> dict[str, Any]:
+        seen = verify_journal(Path(case["path"]))
+        good, errors = AuditChainStore(Path(case["audit"]), key=case["key"].encode())._log.verify()
+        return {"consistent": seen.chain_consistent, "head": seen.head, "audit": good, "errors": errors}
+
+    logging.disable(logging.CRITICAL)
+    asked = json.load(sys.stdin)
+    folder = Path(asked["folder"])
+    answers = {"dispatch": dispatch, "plan": plan, "verify": verify}
+    json.dump([answers[case["kind"]](case) for case in asked["cases"]], sys.stdout)
 
 
-logging.disable(logging.CRITICAL)
-asked = json.load(sys.stdin)
-json.dump([answer(case, Path(asked["folder"])) for case in asked["cases"]], sys.stdout)
+if __name__ == "__main__":
+    main()

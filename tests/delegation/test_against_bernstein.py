@@ -25,6 +25,7 @@ from harness_lab.delegation import (
     SchemaViolation,
     delegate_plan,
     dispatch_node,
+    plan_hash,
     verify_audit,
     verify_journal,
 )
@@ -135,4 +136,5 @@ def test_journals_and_audit_logs_are_read_both_ways(tmp_path: Path) -> None:
         assert (verdict.intact, verdict.head) == (True, theirs["head"])
         assert (check["consistent"], check["head"], check["audit"], check["errors"]) == (True, ours.head, True, [])
         assert ours.head == theirs["head"]
+        assert plan_hash(OuterPlan(tuple(DispatchNode(**node) for node in case["nodes"]))) == theirs["plan"]
         assert verify_audit(tmp_path / "peer-audit" / str(case["run"]), key=KEY.encode()).intact
