@@ -52,7 +52,6 @@ _SCHEMA: Final = (
     "assumed INTEGER NOT NULL DEFAULT 0, open INTEGER NOT NULL DEFAULT 0, pots TEXT NOT NULL, note TEXT NOT NULL, "
     f"{_amounts('bound', '')}, {_amounts('prompt', '')}, {_amounts('charged', '')}) WITHOUT ROWID",
     "CREATE INDEX open_holds ON holds (expires_ns) WHERE state = 'open'",
-    "CREATE INDEX holds_in_time ON holds (at_ns)",
     "CREATE TABLE leaving (pot INTEGER NOT NULL, leave_ns INTEGER NOT NULL, hold TEXT NOT NULL, "
     "PRIMARY KEY (pot, hold)) WITHOUT ROWID",
     "CREATE INDEX leaving_in_time ON leaving (pot, leave_ns)",
