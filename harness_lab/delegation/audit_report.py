@@ -10,7 +10,9 @@ from harness_lab.delegation.events import DELEGATION_EVENT, delegation_rows
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_SHARED = ("node_name", "target", "node_hash", "result_content_hash", "tier")
+_SAME = ("node_name", "target", "node_hash", "result_content_hash", "tier")
+_SHARED = (*((name, name) for name in _SAME), ("journal_index", "index"))
+"""What an entry's details and a journal row both say, under their names here and there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,17 +76,18 @@ def missing_entries(
     run_id : str
         The run.
     """
-    told = {
-        entry["details"].get("journal_event_hash"): entry["details"]
-        for entry in entries
-        if entry.get("event_type") == DELEGATION_EVENT and entry["details"].get("run_id") == run_id
-    }
+    all_details = [entry.get("details") for entry in entries if entry.get("event_type") == DELEGATION_EVENT]
+    own = [details for details in all_details if isinstance(details, dict) and details.get("run_id") == run_id]
+    told = {str(details.get("journal_event_hash")): details for details in own}
     problems = []
     for row in delegation_rows(rows):
-        details = told.pop(row["event_hash"], None)
+        details = told.pop(str(row.get("event_hash")), None)
+        node, step = repr(row.get("node_name")), f"step {row.get('index')}"
         if details is None:
-            problems.append(f"step {row['index']}: {row['node_name']!r} is in the journal and not in the audit log")
-        elif any(details.get(name) != row.get(name) for name in _SHARED) or details["journal_index"] != row["index"]:
-            problems.append(f"step {row['index']}: journal and audit log disagree on {row['node_name']!r}")
-    problems += [f"{details['node_name']!r} is in the audit log and not in the journal" for details in told.values()]
+            problems.append(f"{step}: {node} is in the journal and not in the audit log")
+        elif any(details.get(theirs) != row.get(ours) for theirs, ours in _SHARED):
+            problems.append(f"{step}: journal and audit log disagree on {node}")
+    problems += [
+        f"{details.get('node_name')!r} is in the audit log and not in the journal" for details in told.values()
+    ]
     return problems

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from harness_lab.delegation.dispatch import ChargeFunction
     from harness_lab.delegation.ledger import Ledger
 
+_FIELDS = {"base", "rows", "charges", "entries"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resumed:
@@ -85,6 +87,8 @@ def resume(
     path = journal_path(root, run_id)
     intent = Intent(path.with_name(INTENT_FILENAME), sync=options.get("sync", True))
     content = intent.read()
+    if content is not None and not _FIELDS <= set(content):
+        raise ChainBroken(f"{intent.path.name} is not what a dispatch leaves; look at it and remove it by hand")
     undone = 0 if content is None else _take_back(AppendFile(path), content)
     before = AppendFile(path).size
     journal = RunJournal.resume(run_id, root, **options)

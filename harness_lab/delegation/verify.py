@@ -70,7 +70,7 @@ class _Walk:
             self.odd(number, f"line {number}: not a row")
             return
         if self.divergent is None:
-            wrong = row_error(row, index=self.rows, prev_hash=self.head)
+            wrong = _wrong(row, index=self.rows, prev_hash=self.head)
             if wrong:
                 self.divergent = self.rows
                 self._first(number, wrong)
@@ -88,6 +88,13 @@ class _Walk:
     def _first(self, number: int, error: str) -> None:
         self.first_bad = number if self.first_bad is None else self.first_bad
         self.errors.append(error)
+
+
+def _wrong(row: dict[str, Any], *, index: int, prev_hash: str) -> str:
+    try:
+        return row_error(row, index=index, prev_hash=prev_hash)
+    except (ValueError, RecursionError):  # what could just be read cannot be written again
+        return f"step {index}: nested too deeply to be hashed"
 
 
 def _written(row: dict[str, Any]) -> bytes:

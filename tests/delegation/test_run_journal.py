@@ -22,6 +22,7 @@ from harness_lab.delegation import (
     SpendLedger,
     dispatch_node,
     load_key,
+    missing_entries,
     read_journal,
     record_subagent_delegation,
     resume,
@@ -108,6 +109,25 @@ def test_stored_positions_and_hashes_must_be_true(tmp_path: Path, field: str, va
     row = json.loads(journal.path.read_text())
     journal.path.write_text(json.dumps({**row, field: value}) + "\n")
     assert verify_journal(journal.path).divergent_index == 0
+
+
+@pytest.mark.parametrize("levels", [100, 985, 990, 995, 100_000])
+def test_a_journal_with_a_deeply_nested_row_is_broken_and_not_a_crash(tmp_path: Path, levels: int) -> None:
+    file = tmp_path / "journal.jsonl"
+    file.write_bytes(b'{"event":"x","prev_hash":"","d":' + b"[" * levels + b"]" * levels + b"}\n")
+    assert not verify_journal(file).intact
+
+
+def test_journal_and_audit_log_are_held_against_each_other_row_by_row(tmp_path: Path) -> None:
+    journal, chain = RunJournal("r", tmp_path), AuditChainStore(tmp_path / "audit", key=KEY)
+    dispatch_node(DispatchNode("n", "t", "m", "low", "p", {}), {}, journal=journal, chain=chain)
+    journal.record("subagent.delegation", note="by hand")
+    rows, entries = read_journal(journal.path), chain.entries()
+    assert missing_entries(rows[:1], entries, run_id="r") == []
+    assert missing_entries(rows, entries, run_id="r") == ["step 1: None is in the journal and not in the audit log"]
+    assert missing_entries([], entries, run_id="r") == ["'n' is in the audit log and not in the journal"]
+    entries[0]["details"]["tier"] = "batch"
+    assert missing_entries(rows[:1], entries, run_id="r") == ["step 0: journal and audit log disagree on 'n'"]
 
 
 def test_a_chain_over_two_days_is_one_chain(tmp_path: Path) -> None:
