@@ -46,6 +46,28 @@ class _Gathering:
             self._wake(self._finished)
 
 
+class AsyncioJob:
+    """A job on asyncio that was started and may be waited for."""
+
+    __slots__ = ("_task",)
+
+    def __init__(self, task: asyncio.Task[Any]) -> None:
+        self._task = task
+
+    @property
+    def done(self) -> bool:
+        """Whether it has ended."""
+        return self._task.done()
+
+    def cancel(self) -> None:
+        """Raise CancelledError where it stands."""
+        self._task.cancel()
+
+    async def ended(self) -> None:
+        """Wait until it has ended, however that was."""
+        await asyncio.wait([self._task])
+
+
 class AsyncioRuntime:
     """Runs a harness on an asyncio loop.
 
@@ -80,6 +102,10 @@ class AsyncioRuntime:
         self.drain(policy)
         if not isinstance(answer, Wait):
             return answer
+        return await self.answered(policy, answer)
+
+    async def answered(self, policy: Policy, answer: Wait) -> Grant | Refusal:
+        """Wait in a policy's queue for the final answer."""
         ticket = answer.ticket
         answered: asyncio.Future[Any] = self._loop.create_future()
         self._waiting[ticket] = answered
@@ -126,6 +152,10 @@ class AsyncioRuntime:
             if task.done():
                 task.result()  # raises what it raised
         return gathering.results
+
+    def start(self, job: Coroutine[Any, Any, Any]) -> AsyncioJob:
+        """Start a job that nobody waits for yet."""
+        return AsyncioJob(self._loop.create_task(self._started(job)))
 
     async def until(self, deadline: Time, job: Coroutine[Any, Any, End]) -> End | None:
         """Run a job that must end before `deadline`; None when it was stopped there."""

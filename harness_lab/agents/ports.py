@@ -193,6 +193,20 @@ class Model(Protocol):
         """Make the call."""
 
 
+class Job(Protocol):
+    """A job that was started and may be waited for."""
+
+    @property
+    def done(self) -> bool:
+        """Whether it has ended."""
+
+    def cancel(self) -> None:
+        """Raise CancelledError where it stands."""
+
+    async def ended(self) -> None:
+        """Wait until it has ended, however that was."""
+
+
 class Runtime(Protocol):
     """Time, waiting and children, on asyncio or in virtual time."""
 
@@ -206,6 +220,12 @@ class Runtime(Protocol):
         self, policy: Policy, question: Callable[[Any, Time], Grant | Wait | Refusal], ask: Any
     ) -> Grant | Refusal:
         """Ask a policy, and wait in its queue if it says so."""
+
+    async def answered(self, policy: Policy, answer: Wait) -> Grant | Refusal:
+        """Wait in a policy's queue for the final answer."""
+
+    def start(self, job: Coroutine[Any, Any, Any]) -> Job:
+        """Start a job that nobody waits for yet."""
 
     def drain(self, policy: Policy) -> None:
         """Hand out the policy's answers to those who wait."""

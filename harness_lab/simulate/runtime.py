@@ -29,6 +29,36 @@ def _park() -> Generator[object, Any, Any]:
     return (yield PARK)
 
 
+class SimJob:
+    """A job in virtual time that was started and may be waited for."""
+
+    __slots__ = ("_kernel", "_process", "_waiting")
+
+    def __init__(self, kernel: Kernel, job: Coroutine[Any, Any, Any]) -> None:
+        self._kernel = kernel
+        self._waiting: list[Process] = []
+        self._process = kernel.spawn(job, "job", self._ended)
+
+    @property
+    def done(self) -> bool:
+        """Whether it has ended."""
+        return self._process.done
+
+    def cancel(self) -> None:
+        """Raise CancelledError where it stands."""
+        self._kernel.cancel(self._process)
+
+    async def ended(self) -> None:
+        """Wait until it has ended, however that was."""
+        if not self._process.done:
+            self._waiting.append(self._kernel.current)
+            await _park()
+
+    def _ended(self, _process: Process) -> None:
+        for waiting in self._waiting:
+            self._kernel.wake(waiting)
+
+
 class SimRuntime:
     """Runs a harness in virtual time.
 
@@ -56,6 +86,10 @@ class SimRuntime:
         self.drain(policy)
         if type(answer) is not Wait:
             return answer  # type: ignore[return-value]
+        return await self.answered(policy, answer)
+
+    async def answered(self, policy: Policy, answer: Wait) -> Grant | Refusal:
+        """Wait in a policy's queue for the final answer."""
         ticket = answer.ticket
         self._waiting[ticket] = self.kernel.current
         timer = None if answer.until is None else self.kernel.at(answer.until, DEADLINE, lambda: self._tick(policy))
@@ -107,6 +141,10 @@ class SimRuntime:
                     continue
             raise
         return results
+
+    def start(self, job: Coroutine[Any, Any, Any]) -> SimJob:
+        """Start a job that nobody waits for yet."""
+        return SimJob(self.kernel, job)
 
     async def until(self, deadline: Time, job: Coroutine[Any, Any, End]) -> End | None:
         """Run a job that must end before `deadline`; None when it was stopped there."""
