@@ -94,6 +94,25 @@ def charged(case: dict[str, Any], preset: str) -> dict[str, Any]:
     return found | {"exhaustion": ledger.exhaustion(budget)}
 
 
+def config(case: dict[str, Any], preset: str) -> dict[str, Any]:
+    budget = RunBudget.from_config(case["given"]["config"], case["when"]["default_steps"])
+    return {"max_steps": budget.max_steps, "max_cost_usd": budget.max_cost_usd, "max_seconds": budget.max_seconds}
+
+
+def context(case: dict[str, Any], preset: str) -> dict[str, Any]:
+    given = case["given"]
+    root = RunContext.root(given["root_run_id"], _budget(given["root_budget"]), clock=ManualClock())
+    child = RULES[preset].child_context(root, _budget(given["child"]), given["root_run_id"])
+    child.ledger.record_steps(case["when"]["record_steps"][0])
+    return {
+        "root_ledger_steps": root.ledger.steps,
+        "child_root_run_id": child.root_run_id,
+        "child_is_child": child.is_child(),
+        "root_is_child": root.is_child(),
+        "child_depth": child.depth,
+    }
+
+
 def declaration(case: dict[str, Any], preset: str) -> dict[str, Any]:
     given = case["given"]
     subagent = Subagent.from_config(given["name"], given["config"])
@@ -359,6 +378,8 @@ ANSWERS = {
     "nested_budget": nested,
     "nested_budget_superseded": nested,
     "ledger": charged,
+    "budget_config": config,
+    "context": context,
     "subagent_declaration": declaration,
     "address": address,
     "mode": mode,
