@@ -18,7 +18,7 @@ from harness_lab.agents import (
     ToolCall,
 )
 from harness_lab.agents.scripted import ScriptedClient, calls, says
-from harness_lab.settlements import read
+from harness_lab.settlements import NODE_COLUMNS, SCHEMA_VERSION, read
 from harness_lab.usage import TokenCounts
 
 CONFIG = {
@@ -78,7 +78,14 @@ def test_no_text_of_a_conversation_is_written(tmp_path: Path) -> None:
     text = file.read_text(encoding="utf-8")
     assert "secret" not in text
     assert "found" not in text
-    assert all(json.loads(line)["schema_version"] == 1 for line in text.splitlines())
+
+
+def test_rows_carry_the_version_of_the_settlement_table_and_only_its_columns(tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    _run(file, _script())
+    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    assert {row["schema_version"] for row in rows} == {SCHEMA_VERSION}
+    assert set(rows[0]) <= {column.name for column in NODE_COLUMNS}
 
 
 def test_a_disk_that_is_full_does_not_take_the_run_down(tmp_path: Path) -> None:
