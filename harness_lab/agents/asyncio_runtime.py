@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness_lab.agents.ports import COMPLETION, DEADLINE, HANDOVER, START, withdraw
 from harness_lab.clock import NS_PER_S, Time
+from harness_lab.policies.locked import Locked
 from harness_lab.policies.protocol import Granted, Refused, Ticket, Wait
 
 if TYPE_CHECKING:
@@ -107,6 +108,8 @@ class AsyncioRuntime:
     async def answered(self, policy: Policy, answer: Wait) -> Grant | Refusal:
         """Wait in a policy's queue for the final answer."""
         ticket = answer.ticket
+        if isinstance(policy, Locked):  # another thread's question may let us go on
+            policy.on_news(lambda: self._loop.call_soon_threadsafe(self.drain, policy))
         answered: asyncio.Future[Any] = self._loop.create_future()
         self._waiting[ticket] = answered
         timer = None if answer.until is None else self._at(answer.until, DEADLINE, lambda: self._tick(policy))

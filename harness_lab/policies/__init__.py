@@ -2,6 +2,7 @@
 
 from harness_lab.policies.compose import Composed
 from harness_lab.policies.durable_account import DurableAccountSpec
+from harness_lab.policies.locked import Locked, locked
 from harness_lab.policies.opened import OpenPolicy
 from harness_lab.policies.period_budget import PeriodBudgetSpec
 from harness_lab.policies.protocol import (
@@ -46,6 +47,7 @@ __all__ = [
     "End",
     "Grant",
     "Granted",
+    "Locked",
     "Module",
     "ModuleSpec",
     "OpenPolicy",
@@ -67,6 +69,7 @@ __all__ = [
     "compose",
     "durable_account",
     "iteration_budget",
+    "locked",
     "path_text",
     "period_budget",
     "reservation_pool",
