@@ -13,14 +13,17 @@ from harness_lab.settlements.context import context_digest
 from harness_lab.settlements.costs import Recomputed, recompute
 from harness_lab.settlements.dataset import Appended, SettlementStore
 from harness_lab.settlements.discover import Found, discover
+from harness_lab.settlements.quality import Finding, Quality, quality
 from harness_lab.settlements.read import formats, read
 from harness_lab.settlements.readers import PRESETS
+from harness_lab.settlements.reconcile import BILLS, Reconciled, reconcile
 from harness_lab.settlements.report import ReadReport, SetAside
 from harness_lab.settlements.rows import CallRow, NodeRow
 from harness_lab.settlements.schema import SCHEMA_VERSION, conform_calls, conform_nodes, empty_calls, empty_nodes
 from harness_lab.settlements.settlements import Settlements
 
 __all__ = [
+    "BILLS",
     "CALL_COLUMNS",
     "NODE_COLUMNS",
     "PRESETS",
@@ -28,10 +31,13 @@ __all__ = [
     "Appended",
     "CallRow",
     "Column",
+    "Finding",
     "Found",
     "NodeRow",
+    "Quality",
     "ReadReport",
     "Recomputed",
+    "Reconciled",
     "SetAside",
     "SettlementStore",
     "Settlements",
@@ -42,6 +48,8 @@ __all__ = [
     "empty_calls",
     "empty_nodes",
     "formats",
+    "quality",
     "read",
     "recompute",
+    "reconcile",
 ]

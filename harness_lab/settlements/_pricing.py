@@ -29,6 +29,7 @@ WINDOW_NS: Final = 15 * 60 * NS_PER_S
 NO_MODEL: Final = "no model is named"
 NO_PRICE: Final = "no price for this model"
 NO_USAGE: Final = "token counts are unknown"
+NO_PARTS: Final = "how much of the prompt was cached is unknown"
 NO_LIFETIME: Final = "the lifetime of the cache writes is unknown"
 SEVERAL: Final = "several models in one figure"
 
@@ -103,7 +104,8 @@ def price_rows(rows: pd.DataFrame, prices: PriceTable | None, *, whole_calls: bo
         if found is not None:
             cost[at] = _cost({name: part[at] for name, part in tokens.items()}, found, whole_calls=whole_calls)
             reason[at[_lifetime_unknown(rows, at, found)]] = NO_LIFETIME
-    reason[~known] = NO_USAGE
+    whole = rows[["input_total", "output"]].notna().all(axis=1).to_numpy(dtype=bool)
+    reason[~known] = np.where(whole[~known], NO_PARTS, NO_USAGE)
     nothing = known & (np.sum([*tokens.values()], axis=0) == 0)  # no tokens cost nothing at any price
     reason[nothing] = None
     cost[nothing] = 0

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from harness_lab.settlements.settlements import Settlements
 
 _KEY: Final = ["run", "node"]
+_SHOWN: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -119,8 +120,11 @@ class Recomputed:
                 lines.append(f"  {_named(line.model)}: {figures}, ratio {ratio} ({line.compared:,} {line.level}(s))")
             elif line.priced:
                 lines.append(f"  {_named(line.model)}: recomputed ${line.recomputed_all_usd:,.2f}, no cost recorded")
-        lines += [f"  not priced: {r.rows:,} x {_named(r.model)}, {r.reason}" for r in self.unpriced.itertuples()]
-        rough = int(self.rows["basis"].str.endswith("first tier").sum())
+        bare: Any = list(self.unpriced.itertuples())
+        lines += [f"  not priced: {row.rows:,} x {_named(row.model)}, {row.reason}" for row in bare[:_SHOWN]]
+        if len(bare) > _SHOWN:
+            lines.append(f"  not priced: {len(bare) - _SHOWN:,} more kinds, in unpriced")
+        rough = int((self.rows["basis"].str.endswith("first tier") & self.rows["recomputed_nusd"].notna()).sum())
         if rough:
             lines.append(f"  {rough:,} node(s) have only totals, of models priced by prompt size: a lower bound")
         if self.undated:

@@ -40,7 +40,7 @@ HASHED: Final = ("run", "node", "parent", "user", "team", "repo", "session")
 
 NAMES: Final = (
     "agent", "backend", "model", "served_model", "record_unit", "stopped_by", "source_status", "client_version",
-    "task_kind", "cost_source", "price_date", "kind", "turn", "status", "path",
+    "task_kind", "context", "cost_source", "price_date", "kind", "turn", "status", "path",
 )  # fmt: skip
 """Columns of names; they stay as long as they look like names."""
 
