@@ -87,7 +87,7 @@ def resume(
     path = journal_path(root, run_id)
     intent = Intent(path.with_name(INTENT_FILENAME), sync=options.get("sync", True))
     content = intent.read()
-    if content is not None and not _FIELDS <= set(content):
+    if content is not None and _FIELDS - set(content):
         raise ChainBroken(f"{intent.path.name} is not what a dispatch leaves; look at it and remove it by hand")
     undone = 0 if content is None else _take_back(AppendFile(path), content)
     before = AppendFile(path).size

@@ -13,7 +13,7 @@ import pandas as pd
 from harness_lab.errors import InputError
 from harness_lab.policies import unlimited
 from harness_lab.simulate.plan import PlanExperiment, plan_provider, plan_workload
-from harness_lab.stats.estimates import Estimate, Interval, NotEstimable, percent
+from harness_lab.stats.estimates import Estimate, Interval, NotEstimable, percent, with_unit
 from harness_lab.stats.quantiles import quantile
 
 if TYPE_CHECKING:
@@ -63,17 +63,18 @@ class PercentileSumError:
             return f"{percent(self.q)} quantile of the total: {self.total}"
         side = "over-states" if self.error.value >= 0 else "under-states"
         low, high = self.error.low, self.error.high
+        added = with_unit(self.sum_of_percentiles, self.total.unit)
         ends = "" if low is None or high is None else f" [{low:+.1%}, {high:+.1%}]"
         return (
-            f"adding the {percent(self.q)} quantiles of {self.parts} parts gives {self.sum_of_percentiles:.6g}, "
+            f"adding the {percent(self.q)} quantiles of {self.parts} parts gives {added}, "
             f"the total's is {self.total}: the sum {side} it by {abs(self.error.value):.1%}{ends}"
         )
 
     def explain(self) -> str:
         """Return why the two differ."""
         return (
-            "Percentiles do not add: that every part has its bad day in the same run is rarer than that one has. Above "
-            "the median the sum is too high unless all parts move together, below it too low."
+            "Percentiles do not add: that every part has its bad day in the same run is rarer than that one has. High "
+            "ones add up to too much unless all parts move together, and medians of skewed parts to too little."
         )
 
     def to_frame(self) -> pd.DataFrame:

@@ -97,6 +97,19 @@ def test_a_second_writer_is_noticed_and_his_rows_stay(tmp_path: Path) -> None:
     assert second.event_count() == 2
 
 
+def test_an_intent_that_no_dispatch_wrote_is_not_acted_on(tmp_path: Path) -> None:
+    journal = RunJournal("r", tmp_path)
+    journal.record("one")
+    journal.intent.path.write_text('{"base": 0}\n')
+    with pytest.raises(ChainBroken, match="not what a dispatch leaves"):
+        resume("r", tmp_path)
+    rows = [{"event": "forged", "event_hash": "x"}]
+    journal.intent.path.write_text(json.dumps({"base": 0, "rows": rows, "charges": None, "entries": None}) + "\n")
+    with pytest.raises(ChainBroken, match="not what the interrupted dispatch left"):
+        resume("r", tmp_path)
+    assert journal.verify().count == 1
+
+
 def test_names_of_the_envelope_are_refused_in_a_payload(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="event_hash"):
         RunJournal("r", tmp_path).record("one", event_hash="evil")
