@@ -44,6 +44,18 @@ def test_one_row_with_more_cached_than_input_tells_for_its_whole_group() -> None
     assert disjoint(Raw(input=900, read=500, output=1))["input_total"] == 900
 
 
+def test_totals_that_leave_cached_tokens_out_tell_nothing_for_their_group() -> None:
+    proof = Raw(input=10, read=500, output=1, total=11)
+    assert disjoint(proof)["input_total"] == 510
+    assert disjoint(Raw(input=900, read=500, output=1, total=901), before=(proof,))["input_total"] == 1_400
+    assert disjoint(Raw(input=900, read=500, output=1, total=901))["input_total"] == 900
+
+
+def test_rows_without_a_total_follow_those_of_their_group_that_have_one() -> None:
+    telling = Raw(input=1_000, read=500, output=200, total=1_200)
+    assert disjoint(Raw(input=900, read=500, output=1), inside=False, before=(telling,))["input_total"] == 900
+
+
 def test_another_group_keeps_its_own_convention() -> None:
     rules = Conventions(cached_inside=True)
     rules.see("a", Raw(input=10, read=500, output=1))

@@ -251,6 +251,16 @@ def test_files_of_nothing_are_set_aside_or_noted(tmp_path: Path, name: str, cont
     assert len(table) >= 1
 
 
+@pytest.mark.parametrize("name", ["otel", "otel-logs", "langfuse", "openhands", "aider-analytics", "agents-sdk"])
+def test_a_file_of_rubbish_lines_is_set_aside_in_a_bounded_list(tmp_path: Path, name: str) -> None:
+    reader, suffix, make = SEEDS[name]
+    content = b"\n".join([make("n").splitlines()[0], *[b"{x"] * 3_000])
+    (tmp_path / f"rubbish{suffix}").write_bytes(content)
+    report = read(tmp_path / f"rubbish{suffix}", format=reader).report
+    assert len(report.set_aside) == 1_001
+    assert "2,000 more" in report.set_aside[-1].reason
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["otel", "otel-logs", "langfuse", "openhands", "aider-analytics", "agents-sdk"])
 def test_a_line_of_a_gigabyte_stays_within_bounds(tmp_path: Path, name: str) -> None:

@@ -87,14 +87,9 @@ def _short(name: object) -> str:
 
 def _message(event: Json, file: RecordFile, line: int) -> Record:
     said = event.get("properties")
-    failed = event["event"] == "message_send_exception"
-    sent, received = (
-        whole("prompt_tokens", inside(said, "prompt_tokens")),
-        whole("completion_tokens", inside(said, "completion_tokens")),
-    )
-    cost = dollars("cost", inside(said, "cost"))
-    whole_use = bool(sent and received)
-    outcome = Outcome.FAILED if failed else Outcome.COMPLETED if received else Outcome.UNKNOWN
+    use = _use(said)
+    answered = Outcome.COMPLETED if use["output"] else Outcome.UNKNOWN
+    outcome = Outcome.FAILED if event["event"] == "message_send_exception" else answered
     return {
         "run": f"{file.name}:{line}",
         "node": "0",
@@ -108,14 +103,22 @@ def _message(event: Json, file: RecordFile, line: int) -> Record:
         "cause": Cause.NONE if outcome is Outcome.COMPLETED else None,
         "source_status": event["event"],
         "calls": 1,
-        "input_total": sent or None,
-        "output": received or None,
-        "usage_known": whole_use,
-        "cost_nusd": cost or None,
-        "cost_source": "recorded" if cost else None,
+        **use,
+        "usage_known": None not in (use["input_total"], use["output"]),
         "start_ns": Times().at("time", event.get("time")),
         "source": file.name,
         "line": line,
+    }
+
+
+def _use(said: object) -> Record:
+    """Return tokens and cost; what is 0 here is unknown."""
+    cost = dollars("cost", inside(said, "cost"))
+    return {
+        "input_total": whole("prompt_tokens", inside(said, "prompt_tokens")) or None,
+        "output": whole("completion_tokens", inside(said, "completion_tokens")) or None,
+        "cost_nusd": cost or None,
+        "cost_source": "recorded" if cost else None,
     }
 
 
@@ -146,17 +149,11 @@ def _exercise(data: Json, file: RecordFile) -> Record:
     if name is None or "tests_outcomes" not in data:
         raise Unfit("not aider benchmark results: no 'testcase' or no 'tests_outcomes'")
     tries = data["tests_outcomes"] if isinstance(data["tests_outcomes"], list) else []
-    cost = dollars("cost", data.get("cost"))
-    sent, received = (
-        whole("prompt_tokens", data.get("prompt_tokens")),
-        whole("completion_tokens", data.get("completion_tokens")),
-    )
-    thought = whole("thinking_tokens", data.get("thinking_tokens"))
-    fits = thought is not None and received is not None and thought <= received
+    folders = [part for part in file.path.parts[-7:-1] if part not in {"exercises", "practice", "/"}]
+    use, thought = _use(data), whole("thinking_tokens", data.get("thinking_tokens"))
+    fits = thought is not None and use["output"] is not None and thought <= use["output"]
     return {
-        "run": "/".join(
-            [part for part in file.path.parts[-7:-1] if part not in {"exercises", "practice", "/"}] or [name]
-        ),
+        "run": "/".join(folders or [name]),
         "node": "0",
         "depth": 0,
         "record_unit": "run",
@@ -167,12 +164,9 @@ def _exercise(data: Json, file: RecordFile) -> Record:
         "cause": Cause.NONE if tries else None,
         "delivered": tries[-1] if tries and isinstance(tries[-1], bool) else None,
         "iterations": len(tries),
-        "input_total": sent or None,
-        "output": received if sent else None,
-        "reasoning": thought if sent and fits else None,
-        "usage_known": bool(tries and sent),
-        "cost_nusd": cost or None,
-        "cost_source": "recorded" if cost else None,
+        **use,
+        "reasoning": thought if fits else None,
+        "usage_known": bool(tries) and use["input_total"] is not None,
         "duration_ns": seconds("duration", data.get("duration")) or None,
         "source": file.name,
     }

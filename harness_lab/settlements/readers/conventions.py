@@ -3,7 +3,9 @@
 A source documents one convention, and emitters, versions and gateways follow others. Per row the record's own total
 tells (``input + output == total``: cached inside; ``input + cached + output == total``: beside it). A row with more
 cached than input shows for all rows of its group (one emitter in one file) that the cached part is beside. A total that
-fits no reading is a contradiction: the row's tokens are left unknown and counted, not guessed.
+fits no reading is a contradiction: the row's tokens are left unknown and counted, not guessed. Where more is cached
+than the input counts and the total is input and output alone, the emitter leaves cached tokens out of its totals, which
+then tell nothing for its group.
 """
 
 from __future__ import annotations
@@ -58,34 +60,42 @@ class Conventions:
 
     def __init__(self, *, cached_inside: bool, reasoning_inside: bool = True) -> None:
         self._default = (cached_inside, reasoning_inside)
-        self._beside: set[tuple[Hashable, int]] = set()
+        self._shown: dict[tuple[Hashable, int], bool] = {}
+        self._bare: set[Hashable] = set()
         self.contradictions = 0
         self.deviating = 0
 
     def see(self, group: Hashable, raw: Raw) -> None:
         """Take a row as evidence for its group; all rows are seen before the first is made disjoint."""
+        if _bare(raw) and _beside(raw):
+            self._bare.add(group)
         shown = self._by_total(raw)
-        if shown is None and raw.total is not None:
-            return
-        for part, inside in enumerate(shown or self._by_size(raw)):
-            if not inside and self._tells(raw, part):
-                self._beside.add((group, part))
+        for part in (0, 1):
+            if not self._tells(raw, part):
+                continue
+            if shown is not None:
+                self._shown.setdefault((group, part), shown[part])
+            elif (_beside(raw), _apart(raw))[part]:
+                self._shown[group, part] = False
 
     def disjoint(self, group: Hashable, raw: Raw) -> Record:
         """Return a row's counts as columns of the table: parts that do not overlap."""
-        reading = self._by_total(raw)
-        if reading is None and raw.total is not None and None not in (raw.input, raw.output):
+        reading = None if _bare(raw) and (group in self._bare or _beside(raw)) else self._by_total(raw)
+        if reading is None and raw.total is not None and None not in (raw.input, raw.output) and not _bare(raw):
             self.contradictions += 1
             return {}
         if reading is None:
-            sized = self._by_size(raw)
-            reading = (
-                sized[0] and (group, 0) not in self._beside,
-                sized[1] and (group, 1) not in self._beside,
-            )
+            reading = self._by_group(group, raw)
         differs = [part for part in (0, 1) if reading[part] != self._default[part]]
         self.deviating += any(self._tells(raw, part) for part in differs)
         return _columns(raw, *reading)
+
+    def _by_group(self, group: Hashable, raw: Raw) -> tuple[bool, bool]:
+        """Return how a row is read that does not tell itself: as its sizes show, its group, or what the format says."""
+        beside = _beside(raw) or group in self._bare
+        cached = not beside and self._shown.get((group, 0), self._default[0])
+        reasoning = not _apart(raw) and self._shown.get((group, 1), self._default[1])
+        return cached, reasoning
 
     @staticmethod
     def _tells(raw: Raw, part: int) -> bool:
@@ -108,14 +118,6 @@ class Conventions:
     def _distance(self, reading: tuple[bool, bool]) -> int:
         return sum(got != said for got, said in zip(reading, self._default, strict=True))
 
-    def _by_size(self, raw: Raw) -> tuple[bool, bool]:
-        cached, reasoning = self._default
-        if raw.input is not None and raw.cached > raw.input:
-            cached = False
-        if raw.output is not None and (raw.reasoning or 0) > raw.output:
-            reasoning = False
-        return cached, reasoning
-
     def note(self, name: str, notes: list[str]) -> None:
         """Add notes on rows that follow another convention than the format's, and on contradictions."""
         if self.deviating:
@@ -126,6 +128,21 @@ class Conventions:
         if self.contradictions:
             fits_none = "row(s) whose total fits no reading; their tokens are unknown"
             notes.append(f"{name}: {self.contradictions:,} {fits_none}")
+
+
+def _beside(raw: Raw) -> bool:
+    """Whether more is cached than the input counts, so that the cached part cannot be inside."""
+    return raw.input is not None and raw.cached > raw.input
+
+
+def _apart(raw: Raw) -> bool:
+    """Whether there is more reasoning than output, so that it cannot be inside."""
+    return raw.output is not None and (raw.reasoning or 0) > raw.output
+
+
+def _bare(raw: Raw) -> bool:
+    """Whether the total is input and output alone: with cached tokens beside, some emitters leave them out of it."""
+    return raw.total is not None and None not in (raw.input, raw.output) and raw.total == raw.input + raw.output  # type: ignore[operator]
 
 
 def _columns(raw: Raw, inside: bool, within: bool) -> Record:

@@ -143,37 +143,30 @@ class _Log:
         if name is None:
             raise Unfit("not a sample: it has no 'id'")
         log = ident(inside(about, "run_id"), inside(about, "eval_id"), self.file.name)
-        model = word(inside(about, "model"))
         where: Record = {"run": f"{log}/{name}/{1 if epoch is None else epoch}", "node": "0", "source": self.file.name}
-        events = [event for event in items(sample.get("events")) if event.get("event") == "model"]
-        calls = self._calls(events, where)
-        total, working = (
-            seconds("total_time", sample.get("total_time")),
-            seconds("working_time", sample.get("working_time")),
-        )
-        start = sample.get("started_at") or next(
-            (event.get("timestamp") for event in items(sample.get("events"))), None
-        )
+        calls = self._calls([event for event in items(sample.get("events")) if event.get("event") == "model"], where)
         node: Record = {
             **where,
-            "model": model,
-            "record_unit": "run",
-            "depth": 0,
-            "agent": word(inside(about, "solver")) or "inspect",
-            "backend": model.partition("/")[0] if model and "/" in model else None,
-            "task_kind": word(inside(about, "task")),
+            **_about(about),
             "served_model": served(call["served_model"] for call in calls),
-            "client_version": word(inside(about, "packages", "inspect_ai")),
             "calls": len(calls) if "events" in sample else None,
-            "start_ns": self.times.at("started_at", start),
-            "duration_ns": total,
-            "wait_ns": None if total is None or working is None or working > total else total - working,
+            **self._times(sample),
             **self._use(sample, calls),
             **_ceilings(inside(about, "config")),
             **_grade(sample.get("scores")),
             **_context(about),
         }
         return {**node, **_end(sample, self.header, node)}, calls
+
+    def _times(self, sample: Json) -> Record:
+        total = seconds("total_time", sample.get("total_time"))
+        working = seconds("working_time", sample.get("working_time"))
+        first = next((event.get("timestamp") for event in items(sample.get("events"))), None)
+        return {
+            "start_ns": self.times.at("started_at", sample.get("started_at") or first),
+            "duration_ns": total,
+            "wait_ns": None if total is None or working is None or working > total else total - working,
+        }
 
     def _calls(self, events: Sequence[Json], where: Record) -> list[Record]:
         raws = [_raw(inside(event, "output", "usage")) for event in events]
@@ -213,6 +206,19 @@ class _Log:
         cost = summed(_cost(part)["cost_nusd"] for _, part in parts)
         known = None not in (sums["output"],) and (sums["input_total"] is not None or sums["input_fresh"] is not None)
         return {**sums, "usage_known": known, "cost_nusd": cost, "cost_source": None if cost is None else "recorded"}
+
+
+def _about(about: object) -> Record:
+    model = word(inside(about, "model"))
+    return {
+        "model": model,
+        "record_unit": "run",
+        "depth": 0,
+        "agent": word(inside(about, "solver")) or "inspect",
+        "backend": model.partition("/")[0] if model and "/" in model else None,
+        "task_kind": word(inside(about, "task")),
+        "client_version": word(inside(about, "packages", "inspect_ai")),
+    }
 
 
 def _raw(usage: object) -> Raw:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -24,6 +24,7 @@ from harness_lab.settlements.convert import Unfit, instant
 from harness_lab.settlements.files import UNREADABLE
 from harness_lab.settlements.readers.base import ReaderOutput, ReadOptions, Record, unit_of
 from harness_lab.settlements.readers.conventions import Conventions, Raw
+from harness_lab.settlements.readers.json_lines import MAX_ASIDE
 from harness_lab.settlements.readers.spans import End, Kind, Span, Traces
 from harness_lab.settlements.readers.tables import Bad, lines_of
 from harness_lab.settlements.readers.values import cause_of, dollars, ident, summed, whole, word
@@ -71,28 +72,39 @@ class LangfuseReader:
 
 
 def _read(file: RecordFile, traces: Traces, output: ReaderOutput) -> None:
-    others = lines = 0
+    others = rows = 0
     try:
-        for line in lines_of(file.path, file.head):
-            lines += 1
-            if isinstance(line, Bad):
-                output.reject(file.name, line.number, line.reason)
+        for line, row in _observations(file, output):
+            rows += 1
+            if not (row.get("traceId") or row.get("trace_id")):
+                others += 1
                 continue
-            for row in _rows(line.values):
-                if not (row.get("traceId") or row.get("trace_id")):
-                    others += 1
-                    continue
-                try:
-                    traces.add(_span(row, file.name, line.number))
-                except Unfit as error:
-                    output.reject(file.name, line.number, str(error))
+            try:
+                traces.add(_span(row, file.name, line))
+            except Unfit as error:
+                output.reject(file.name, line, str(error))
     except (Unfit, pa.ArrowException, *UNREADABLE) as error:
         output.reject(file.name, None, str(error).partition("\n")[0])
     else:
-        if not lines:
-            output.reject(file.name, None, "no rows")
+        if not rows:
+            output.reject(file.name, None, "no observations")
     if others:
         output.notes.append(f"{file.name}: {others:,} row(s) without a trace id were left alone")
+
+
+def _observations(file: RecordFile, output: ReaderOutput) -> Iterator[tuple[int, _Row]]:
+    """Yield (line, row); lines that are none are set aside, beyond some number only counted."""
+    aside = 0
+    for line in lines_of(file.path, file.head):
+        if isinstance(line, Bad):
+            aside += 1
+            if aside <= MAX_ASIDE:
+                output.reject(file.name, line.number, line.reason)
+            continue
+        for row in _rows(line.values):
+            yield line.number, row
+    if aside > MAX_ASIDE:
+        output.reject(file.name, None, f"{aside - MAX_ASIDE:,} more rows could not be taken")
 
 
 def _rows(values: _Row) -> list[_Row]:
@@ -193,7 +205,9 @@ def _cost(row: _Row) -> int | None:
     given = dollars("total", cost.get("total"))
     if given is None:
         given = summed(dollars(key, value) for key, value in cost.items() if value is not None)
-    return dollars("totalCost", row.get("totalCost") or row.get("total_cost")) or None if given is None else given
+    if given is None:
+        given = dollars("totalCost", row.get("totalCost") or row.get("total_cost") or None)
+    return given
 
 
 def _end(row: _Row, *, ended: bool) -> End:

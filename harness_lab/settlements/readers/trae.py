@@ -176,7 +176,7 @@ def _ended(data: Json, journal: Json, node: Record, error: str | None) -> tuple[
     if spent is not None and limit is not None and spent >= limit:
         return Outcome.TIMED_OUT, Cause.LIMIT, Code.TIME_EXHAUSTED
     if error is not None:
-        return Outcome.FAILED, cause_of(error) or Cause.MODEL if "JSON" in error else cause_of(error), None
+        return Outcome.FAILED, cause_of(error) or (Cause.MODEL if "JSON" in error else None), None
     if node["ceiling_calls"] is not None and node["iterations"] >= node["ceiling_calls"]:
         return Outcome.EXHAUSTED, Cause.LIMIT, Code.STEPS_EXHAUSTED
     code = inside(journal, "trae", "returncode")
