@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import shutil
 import sqlite3
 import subprocess
@@ -202,3 +203,10 @@ def test_a_child_after_a_fork_uses_a_connection_of_its_own(tmp_path: Path) -> No
     path = str(tmp_path / "account.db")
     subprocess.run([sys.executable, "-c", program, path], check=True)
     assert {hold.id for hold in DurableAccount(path).open_holds()} == {"parent", "child", "after"}
+
+
+def test_the_error_survives_a_worker_process() -> None:
+    error = AccountUnavailable("/var/account.db", "database is locked")
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301 - what joblib does
+    assert (str(again), again.path, again.reason) == (str(error), error.path, error.reason)
+    assert str(error) == "account /var/account.db is unavailable: database is locked"

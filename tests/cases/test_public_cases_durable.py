@@ -302,6 +302,9 @@ def test_a54_money_adds_exactly_in_any_order(make: Callable[..., DurableAccount]
     assert isinstance(account.hold("eleventh", usd(0.10), 1), Refusal)
     assert account.balance().spent[COST] == nusd(1)
     assert "spent $1.000000000" in account.balance().summary()
+
+
+def test_a54_small_amounts_add_exactly() -> None:
     small = PeriodBudget(PeriodLimits(name="ever", limits=usd(1), window=None))
     for _ in range(50_000):
         small.settle(small.hold("", usd(0.000001), 0), usd(0.000001), 0)
