@@ -173,13 +173,19 @@ class AsyncioRuntime:
 
         timer = self._at(deadline, DEADLINE, expire)
         try:
-            return await job
+            end = await job
         except asyncio.CancelledError:
-            if not fired or task is None or task.uncancel() > 0:
+            if not fired or task is None or task.cancelling() > 1:
+                if fired and task is not None:
+                    task.uncancel()  # this deadline's cancel has been heard; the other one goes on
                 raise
-            return None
+            end = None
         finally:
             timer.cancel()
+        if fired and task is not None:  # a job that ends normally after it was stopped was stopped all the same
+            task.uncancel()
+            return None
+        return end
 
     async def leave_at(self, deadline: Time, told: End, job: Coroutine[Any, Any, End]) -> End:
         """Run a job; at `deadline` whoever gathers it is told `told`, and the job goes on until it ends by itself."""

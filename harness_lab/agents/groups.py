@@ -79,7 +79,7 @@ class Operation:
         How it ended; None while it runs.
     """
 
-    __slots__ = ("_begun", "_job", "_stopped", "agent", "end", "error", "value", "wake")
+    __slots__ = ("_begun", "_below", "_job", "_stopped", "agent", "end", "error", "value", "wake")
 
     def __init__(self, agent: str, *, wake: bool) -> None:
         self.agent = agent
@@ -88,6 +88,7 @@ class Operation:
         self.value: Any = None
         self.error: BaseException | None = None
         self._job: Job | None = None
+        self._below: Agents | None = None
         self._begun = False
         self._stopped = False
 
@@ -102,8 +103,10 @@ class Operation:
         return not self._stopped
 
     def cancel(self) -> None:
-        """Stop it; its children are stopped first."""
+        """Stop it, its children first; if it then ends normally all the same, it was still stopped."""
         self._stopped = True
+        if self._below is not None:
+            self._below.cancel()
         if self._begun and self._job is not None and not self._job.done:
             self._job.cancel()
 
@@ -250,9 +253,12 @@ class Agents:
             answer = final
         node = answer.ticket
         below = Agents(runtime, policy, node, self._agents, budgets=self._budgets)
+        operation._below = below
         end = _STOPPED
         try:
             end = await self._in_time(operation, node, below, task)
+            if operation._stopped:
+                end = _STOPPED
         finally:
             await below.close()
             operation.end = end
@@ -277,10 +283,14 @@ class Agents:
         end = await self._runtime.until(node.deadline, work())
         return _LATE if end is None else end
 
-    async def close(self) -> None:
-        """Stop what still runs below this node, in the order in which it was started, and wait for it."""
+    def cancel(self) -> None:
+        """Stop what still runs below this node, in the order in which it was started."""
         for operation in self._started:
             operation.cancel()
+
+    async def close(self) -> None:
+        """Stop what still runs below this node and wait for it."""
+        self.cancel()
         for operation in self._started:
             await _surely(operation)
 

@@ -17,6 +17,8 @@ from harness_lab.usage import optional_count
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from harness_lab.outcome import Refusal
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubagentLimits:
@@ -153,6 +155,21 @@ class SubagentBudget:
         """Return the view of a child: same limits, same counter, one level deeper, deadline inherited if not given."""
         when = deadline if deadline is not None else self.deadline
         return SubagentBudget(self.limits, depth=self.depth + 1, counter=self.counter, deadline=when)
+
+
+def tool_error(refusal: Refusal) -> str:
+    """Return a refusal as TanStack AI's tool error: ``subagent limit reached (maxCalls 12)``.
+
+    Raises
+    ------
+    InputError
+        If no tree limit refused.
+    """
+    for short in refusal.shortfalls:
+        name = str(short.code).replace("-", "_")
+        if name in _SPELLING:
+            return f"subagent limit reached ({_SPELLING[name]} {short.limit})"
+    raise InputError("refusal", expected=f"one of {', '.join(_SPELLING)}", got=str(refusal))
 
 
 _SPELLING = {"max_depth": "maxDepth", "max_calls": "maxCalls", "max_concurrent": "maxConcurrent"}

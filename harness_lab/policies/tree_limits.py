@@ -155,7 +155,10 @@ class TreeLimits:
         if ask.parent is None:
             return ()
         node: _Node = ask.parent.memory[self.index]
-        short = [self._shortfall(name, limit, node) for name, limit in node.view.reached(self._active(ask, node))]
+        reached = node.view.reached(self._active(ask, node))
+        if ask.resume is not None:  # it was counted when it started; now it only needs a slot
+            reached = (limit for limit in reached if limit[0] == "max_concurrent")
+        short = [self._shortfall(name, limit, node) for name, limit in reached]
         return (*short, *self._late(node, now)) if self.asks_step else tuple(short)
 
     def hold(self, ticket: Ticket, now: Time) -> None:
@@ -173,7 +176,8 @@ class TreeLimits:
             ticket.deadline = deadline
             ticket.detach = self._spec.on_timeout == "detach"
         ticket.memory[self.index] = _Node(above.view.child(deadline), deadline)
-        above.view.counter.starts += 1
+        if ask.resume is None:
+            above.view.counter.starts += 1
         above.active += 1
         if ask.awaited:
             self._lend(ticket.parent, above, 1)
@@ -190,7 +194,7 @@ class TreeLimits:
         self.running -= 1
         if ask.awaited:
             self._lend(parent, above, -1)
-        if use.status == "unsent" and self._spec.give_back:
+        if use.status == "unsent" and self._spec.give_back and ask.resume is None:
             above.view.release()
 
     def _active(self, ask: SpawnAsk, node: _Node) -> int:

@@ -159,16 +159,18 @@ class SimRuntime:
 
         timer = kernel.at(deadline, DEADLINE, expire)
         try:
-            return await job
+            end = await job
         except CancelledError:
-            if not fired:
+            if not fired or me.cancelling > 1:
+                me.cancelling -= fired  # this deadline's cancel has been heard; the other one goes on
                 raise
-            me.cancelling -= 1
-            if me.cancelling:
-                raise
-            return None
+            end = None
         finally:
             timer.cancel()
+        if fired:  # a job that ends normally after it was stopped was stopped all the same
+            me.cancelling -= 1
+            return None
+        return end
 
     async def leave_at(self, deadline: Time, told: End, job: Coroutine[Any, Any, End]) -> End:
         """Run a job; at `deadline` whoever gathers it is told `told`, and the job goes on until it ends by itself."""
