@@ -109,6 +109,7 @@ def test_both_audit_schemes_have_the_published_macs() -> None:
 
 
 @given(JSON)
+@settings(deadline=None)
 def test_canonical_json_is_what_python_writes_with_sorted_keys_and_survives_a_reading(value: Any) -> None:
     text = canonical_json(value)
     assert text == json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True, default=str)
@@ -116,6 +117,7 @@ def test_canonical_json_is_what_python_writes_with_sorted_keys_and_survives_a_re
 
 
 @given(NODES, st.data())
+@settings(deadline=None)
 def test_a_node_is_what_its_fields_are(node: DispatchNode, data: st.DataObject) -> None:
     assert node_hash(DispatchNode(**json.loads(json.dumps(node.to_dict())))) == node_hash(node)
     name = data.draw(st.sampled_from(["name", "target", "model", "effort", "prompt"]))
@@ -126,6 +128,7 @@ def test_a_node_is_what_its_fields_are(node: DispatchNode, data: st.DataObject) 
 
 
 @given(st.lists(NODES, min_size=2, max_size=4, unique_by=lambda node: node.name))
+@settings(deadline=None)
 def test_the_order_of_a_plan_is_part_of_it(nodes: list[DispatchNode]) -> None:
     plan = OuterPlan(tuple(nodes))
     assert plan_hash(OuterPlan.from_dict(json.loads(json.dumps(plan.to_dict())))) == plan_hash(plan)
@@ -141,7 +144,7 @@ def test_changing_the_schema_that_was_given_does_not_change_the_node() -> None:
 
 
 @given(JSON, JSON)
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 def test_the_identity_does_not_depend_on_results(first: Any, second: Any) -> None:
     node = DispatchNode("n", "claude", "m", "low", "p", {})
     one, two = (dispatch_node(node, {"x": value}) for value in (first, second))
@@ -159,7 +162,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, Seal]:
 
 
 @given(st.data())
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 def test_any_changed_byte_of_a_sealed_journal_is_found(written: tuple[bytes, Seal], data: st.DataObject) -> None:
     text, seal = written
     place = data.draw(st.integers(0, len(text) - 1))
@@ -186,7 +189,7 @@ def _places(text: bytes, name: bytes) -> list[int]:
 
 
 @given(st.data())
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 def test_dropping_swapping_or_cutting_rows_is_found(written: tuple[bytes, Seal], data: st.DataObject) -> None:
     text, seal = written
     lines = text.splitlines(keepends=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness_lab.delegation import (
@@ -111,6 +111,7 @@ def test_tuples_and_subclasses_of_plain_values_are_written_as_what_they_are() ->
         st.none() | st.text() | st.floats() | st.binary(), lambda i: st.dictionaries(st.text() | st.integers(), i)
     )
 )
+@settings(deadline=None)
 def test_whatever_comes_is_hashed_or_refused_in_one_line(value: Any) -> None:
     for rules in (None, BERNSTEIN_3_23):
         try:
