@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from harness_lab.analyze.best import BestPolicy, best_policy
 from harness_lab.analyze.ceilings import CeilingChoice, ceiling, ceiling_curve
+from harness_lab.analyze.cheapest import CheapestCeiling, cheapest_ceiling
 from harness_lab.analyze.compare import Comparison, compare
 from harness_lab.analyze.contexts import ContextChange
 from harness_lab.analyze.distribution import SettlementDistribution, distribution
 from harness_lab.analyze.drift import Drift, drift
+from harness_lab.analyze.floor_costs import FloorCosts, first_call_floors, floor_costs
 from harness_lab.analyze.floors import Floors, floors
+from harness_lab.analyze.holds import HoldCurve, hold_sizes
 from harness_lab.analyze.limits import LimitReport, limit_report
 from harness_lab.analyze.pareto import Front, pareto
 from harness_lab.analyze.runs import run_table
@@ -19,12 +22,15 @@ from harness_lab.analyze.watch import ConfigCheck, check_config
 __all__ = [
     "BestPolicy",
     "CeilingChoice",
+    "CheapestCeiling",
     "Comparison",
     "ConfigCheck",
     "ContextChange",
     "Drift",
+    "FloorCosts",
     "Floors",
     "Front",
+    "HoldCurve",
     "LimitReport",
     "SettlementDistribution",
     "SpendSplit",
@@ -33,11 +39,15 @@ __all__ = [
     "best_policy",
     "ceiling",
     "ceiling_curve",
+    "cheapest_ceiling",
     "check_config",
     "compare",
     "distribution",
     "drift",
+    "first_call_floors",
+    "floor_costs",
     "floors",
+    "hold_sizes",
     "limit_report",
     "pareto",
     "run_table",

@@ -69,6 +69,16 @@ class CeilingChoice:
         return None if self.bound.high is None else math.ceil(self.bound.high)
 
     @property
+    def confidence_of_maximum(self) -> float | None:
+        """Confidence that the largest run keeps the target; None unless all runs completed and are independent.
+
+        ``1 - target ** n``: what n independent runs do support where they are too few for the confidence asked for.
+        """
+        if not self.sample.n or self.sample.labels is not None or not self.sample.completed.all():
+            return None
+        return float(1 - self.target**self.sample.n)
+
+    @property
     def declined(self) -> NotEstimable | None:
         """Why there is no ceiling; None if there is one."""
         return self.bound.interval if isinstance(self.bound.interval, NotEstimable) else None
@@ -126,7 +136,13 @@ class CeilingChoice:
         unit, factor = display(self.column)
         why = "" if self.declined is None else f"{self.declined.scaled(factor, unit=unit)}; "
         best = percent(self.largest_target) if self.largest_target else "none"
-        return f"{self.channel} ceiling for {goal}: declined; {why}largest target supported: {best}"
+        most = ""
+        if self.confidence_of_maximum is not None:
+            top = amount(self.column, float(self.sample.amounts.max()))
+            most = (
+                f"; the largest run, {top}, keeps the target with {percent(self.confidence_of_maximum)} confidence only"
+            )
+        return f"{self.channel} ceiling for {goal}: declined; {why}largest target supported: {best}{most}"
 
     def _effect(self) -> str:
         row = self.curve(np.asarray([self.ceiling], dtype=np.float64)).iloc[0]

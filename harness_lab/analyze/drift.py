@@ -74,6 +74,9 @@ class Moved:
         far = ""
         if self.column != "completed" and self.found.distance is not None:
             far = f"; values moved by {with_unit(self.found.distance, self.difference.unit)} on average"
+        if self.found.p_tail is not None and self.found.tail_from is not None and self.column != "completed":
+            start = with_unit(self.found.tail_from, self.difference.unit)
+            far += f"; share above {start}: {self.found.tail.value:+.3f} (p = {self.found.p_tail:.2g})"
         return head + far + ("" if self.p_adjusted is None else f", Holm p = {self.p_adjusted:.2g}")
 
 
@@ -141,7 +144,8 @@ class Drift:
     def explain(self) -> str:
         """Return what the tests mean, what they do not, and what to do next."""
         return (
-            f"Each quantity is held against its earlier values by rank, over whole clusters; 'moved' allows for the "
+            "Each quantity is held against its earlier values by rank (the middle) and by the share beyond the 0.95 "
+            "quantile (the tail, on which ceilings rest), over whole clusters; 'moved' allows for the "
             f"{len(self.moves)} comparisons (Holm), so that the chance of any false alarm stays below "
             f"{percent(1 - self.confidence)}. What is not seen to have moved may still have moved within its interval. "
             "Runs that a limit stopped enter at what they had used: other limits look like a drift too.\n"
@@ -252,8 +256,8 @@ def _shifted(values: Floats, later: Bools, labels: Labels | None, name: str, con
 
 
 def _corrected(moves: Sequence[Moved]) -> tuple[Moved, ...]:
-    adjusted = iter(holm([one.found.p_value for one in moves if one.found.p_value is not None]).tolist())
-    return tuple(one if one.found.p_value is None else replace(one, p_adjusted=next(adjusted)) for one in moves)
+    adjusted = iter(holm([one.found.p_either for one in moves if one.found.p_either is not None]).tolist())
+    return tuple(one if one.found.p_either is None else replace(one, p_adjusted=next(adjusted)) for one in moves)
 
 
 def _change(

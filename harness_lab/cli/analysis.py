@@ -107,3 +107,26 @@ def best(
     found, front = best_policy(table, metric, indifference=indifference), pareto(table)
     data = {"policies": found.to_frame(), "chosen": found.chosen, "maybe_best": found.maybe, "front": front.to_frame()}
     show(f"{found.summary()}\n\n{front.summary()}\n\n{found.explain()}", data, as_json=as_json)
+
+
+def ceiling(
+    records: Records,
+    channel: Annotated[str, typer.Option(help="cost, calls, input, tokens or time.")] = "cost",
+    target: Annotated[float, typer.Option(help="Share of runs that shall complete.")] = 0.95,
+    failure_usd: Annotated[float | None, typer.Option(help="Price of a run that does not complete, dollars.")] = None,
+    retries: Annotated[int, typer.Option(help="How often such a run is started again.")] = 0,
+    by: By = None,
+    as_json: Json = False,
+) -> None:
+    """Choose a ceiling: the smallest for a target, or with --failure-usd the one of least expected cost."""
+    from harness_lab.analyze import ceiling as choose
+    from harness_lab.analyze import cheapest_ceiling
+    from harness_lab.settlements import read
+
+    table = read(records)
+    if failure_usd is None:
+        found = choose(table, channel, target=target, by=by)  # type: ignore[arg-type]
+        show(f"{found.summary()}\n\n{found.explain()}", found.to_frame(), as_json=as_json)
+        return
+    cheapest = cheapest_ceiling(table, channel, failure_usd=failure_usd, retries=retries, by=by)  # type: ignore[arg-type]
+    show(f"{cheapest.summary()}\n\n{cheapest.explain()}", cheapest.to_frame(), as_json=as_json)

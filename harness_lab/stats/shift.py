@@ -26,6 +26,10 @@ from harness_lab.stats.clusters import effective_clusters, too_few_clusters
 from harness_lab.stats.estimates import Estimate, Interval, NotEstimable, check_confidence
 from harness_lab.stats.skewed import skewed_ends, skewness
 
+TAIL = 0.95
+"""The tail begins here."""
+MIN_BEYOND = 10
+"""With fewer values in the tail nothing is said about it."""
 MIN_EACH = 5
 """With fewer values (or clusters) on a side nothing is said about a shift."""
 
@@ -49,6 +53,13 @@ class Shift:
         Two-sided, of ``chance = 0.5`` (Brunner and Munzel, over clusters); None where there is no interval.
     n_old, n_new : int
         Values.
+    tail : Estimate
+        Share of the later values above `tail_from` less that of the earlier ones: ceilings rest on the tail, which may
+        move while the middle stays.
+    tail_from : float or None
+        The 0.95 quantile of both samples together.
+    p_tail : float or None
+        Two-sided, of an unchanged tail.
     """
 
     difference: Estimate
@@ -59,6 +70,15 @@ class Shift:
     p_value: float | None
     n_old: int
     n_new: int
+    tail: Estimate
+    tail_from: float | None
+    p_tail: float | None
+
+    @property
+    def p_either(self) -> float | None:
+        """Of "neither the middle nor the tail moved": the smaller p-value, times two."""
+        found = [p for p in (self.p_value, self.p_tail) if p is not None]
+        return min(1.0, len(found) * min(found)) if found else None
 
     def record(self) -> dict[str, object]:
         """Return a flat row."""
@@ -66,6 +86,7 @@ class Shift:
         return {
             "n_old": self.n_old, "n_new": self.n_new, "median_old": self.median_old, "median_new": self.median_new,
             **self.difference.record(), "distance": self.distance, **rest, "p_value": self.p_value,
+            "tail_from": self.tail_from, "tail_change": self.tail.value, "p_tail": self.p_tail,
         }  # fmt: skip
 
 
@@ -121,8 +142,10 @@ def shift(
         return _nothing(a, b, unit)
     difference = _difference(a, b, group, confidence=confidence, unit=unit)
     chance, p_value = _chance(a, b, group, confidence=confidence)
+    tail, start, p_tail = _tail(a, b, group, confidence)
     return Shift(
-        difference=difference, chance=chance, p_value=p_value, distance=float(wasserstein_distance(a, b)),
+        tail=tail, tail_from=start, p_tail=p_tail, difference=difference, chance=chance, p_value=p_value,
+        distance=float(wasserstein_distance(a, b)),
         median_old=float(np.median(a)), median_new=float(np.median(b)), n_old=a.size, n_new=b.size,
     )  # fmt: skip
 
@@ -177,6 +200,19 @@ def _chance(a: Floats, b: Floats, group: Ints | None, *, confidence: float) -> t
         Estimate(value=value, interval=interval, n=a.size + b.size, method=name, clusters=units.clusters),
         p_value,
     )
+
+
+def _tail(a: Floats, b: Floats, group: Ints | None, confidence: float) -> tuple[Estimate, float, float | None]:
+    start = float(np.quantile(np.concatenate([a, b]), TAIL, method="inverted_cdf"))
+    beyond = (a > start).astype(np.float64), (b > start).astype(np.float64)
+    change = _difference(*beyond, group, confidence=confidence, unit="")
+    if beyond[0].sum() + beyond[1].sum() < MIN_BEYOND:
+        few = NotEstimable(
+            reason=f"only {int(beyond[0].sum() + beyond[1].sum())} values lie in the tail",
+            needs_n=math.ceil(MIN_BEYOND / (1 - TAIL)),
+        )
+        return replace(change, interval=few), start, None
+    return change, start, _chance(*beyond, group, confidence=confidence)[1]
 
 
 def _apart(value: float, a: Floats, b: Floats, group: Ints | None, confidence: float) -> tuple[Interval, float]:
@@ -234,7 +270,7 @@ def _nothing(a: Floats, b: Floats, unit: str) -> Shift:
     medians = [float(np.median(part)) if part.size else None for part in (a, b)]
     return Shift(
         difference=none, chance=none, distance=None, median_old=medians[0], median_new=medians[1], p_value=None,
-        n_old=a.size, n_new=b.size,
+        n_old=a.size, n_new=b.size, tail=none, tail_from=None, p_tail=None,
     )  # fmt: skip
 
 

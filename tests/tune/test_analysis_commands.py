@@ -31,3 +31,9 @@ def test_steps_and_best_read_what_simulate_writes(capsys, tmp_path) -> None:
     answer(capsys, "simulate", str(DATA / "experiment.toml"), "--runs", "60", "--out", str(out))
     found = answer(capsys, "best", str(out), "--metric", "completed", "--indifference", "0.05")
     assert found["maybe_best"]
+
+
+def test_a_ceiling_for_a_target_or_for_a_price_of_failure(capsys) -> None:
+    records = str(DATA / "synthetic_runs.parquet")
+    assert answer(capsys, "ceiling", records, "--target", "0.8")[0]["ceiling"] > 0
+    assert answer(capsys, "ceiling", records, "--failure-usd", "3")[0]["saving_value"] is not None
