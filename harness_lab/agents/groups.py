@@ -169,6 +169,21 @@ class Agents:
         self._asked = 0
         self._started: list[Operation] = []
 
+    @property
+    def runtime(self) -> Runtime:
+        """Time, waiting and children."""
+        return self._runtime
+
+    @property
+    def policy(self) -> Policy:
+        """What answers for everything below this node."""
+        return self._policy
+
+    @property
+    def node(self) -> Ticket:
+        """The node that starts agents here."""
+        return self._node
+
     def start(self, agent: str, task: Any = None, *, wake: bool = False) -> Operation:
         """Start an agent in the background.
 

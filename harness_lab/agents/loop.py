@@ -65,6 +65,21 @@ class Harness:
         record = NodeRecord(None, (), agent, budget, self.runtime.now())
         return await self._start(SpawnAsk(None, (), budget), record, brain)
 
+    async def run_within(self, node: Ticket, agent: str, brain: Brain) -> End:
+        """Run a brain as a node that was granted elsewhere: its calls and children stand under that node.
+
+        Whoever was granted the node closes it.
+        """
+        ask = node.ask
+        budget = ask.budget if isinstance(ask, SpawnAsk) else _NOTHING
+        record = NodeRecord(None, node.path, agent, budget, self.runtime.now())
+        end = _CANCELLED
+        try:
+            end = await self._think(node, record, brain)
+        finally:
+            self._close(record, end)
+        return end
+
     async def _start(self, ask: SpawnAsk, record: NodeRecord, brain: Callable[[], Brain]) -> End:
         """Ask for a node, run it until its deadline, and settle its end whatever happens."""
         runtime, policy = self.runtime, self.policy

@@ -11,10 +11,14 @@ from hypothesis import strategies as st
 
 from harness_lab.agents import AsyncioRuntime
 from harness_lab.agents.groups import Agents, Cancelled, Group, StartRefused
+from harness_lab.agents.harness_agent import HarnessAgent, HarnessStopped
 from harness_lab.errors import InputError
 from harness_lab.outcome import Code, Outcome
-from harness_lab.policies import Grant, PolicySpec, SpawnAsk, tree_limits, unlimited
-from harness_lab.simulate import SimRuntime, VirtualLoop
+from harness_lab.policies import Grant, PolicySpec, SpawnAsk, shared_ledger, tree_limits, unlimited
+from harness_lab.providers import MockProvider, ModelProfile
+from harness_lab.simulate import AgentProfile, SimRuntime, Spawn, VirtualLoop, Workload
+from harness_lab.simulate.rows import Rows
+from harness_lab.stats import Distribution
 from harness_lab.usage import amounts
 
 MS = 1_000_000
@@ -271,3 +275,43 @@ def test_both_runtimes_tell_the_same_story_and_no_slot_is_leaked(
         assert tree.peak <= most
         stories.append((told, world.log))
     assert stories[0] == stories[1]
+
+
+def test_a_whole_harness_as_a_child_stays_inside_its_parents_limits(engine: str) -> None:
+    grandchild = AgentProfile(model="m", calls=Distribution.constant(1), startup_tokens=Distribution.constant(5))
+    inner = AgentProfile(
+        model="m",
+        calls=Distribution.constant(2),
+        startup_tokens=Distribution.constant(5),
+        spawns=(Spawn(agent="leaf", count=3, after=(0,)),),
+    )
+    workload = Workload(agents={"inner": inner, "leaf": grandchild}, root="inner").compile()
+    model = ModelProfile(output_tokens=Distribution.constant(1), latency_s=Distribution.constant(1))
+    rows = Rows()
+    harness = HarnessAgent(
+        name="inner",
+        description="does it all",
+        model=MockProvider(models={"m": model}).compile(),
+        brain=lambda task: workload["inner"].brain(task),
+        sink=rows,
+    )
+    world = World(engine, tree_limits(max_calls=3, max_depth=2))
+    assert world.play(lambda root: root.run("inner", 7), inner=harness).outcome is Outcome.COMPLETED
+    ended = [(row[4], str(row[6]), row[7]) for row in rows.nodes]
+    assert sorted(ended, key=str) == [
+        ("inner", "completed", None),
+        ("leaf", "completed", None),
+        ("leaf", "completed", None),
+        ("leaf", "denied", Code.MAX_CALLS),
+    ]
+
+
+def test_a_harness_that_a_limit_stops_is_an_error_that_names_it(engine: str) -> None:
+    profile = AgentProfile(model="m", calls=Distribution.constant(9), startup_tokens=Distribution.constant(5))
+    agent = Workload(agents={"inner": profile}, root="inner").compile()["inner"]
+    model = ModelProfile(output_tokens=Distribution.constant(1), latency_s=Distribution.constant(1))
+    provider = MockProvider(models={"m": model}).compile()
+    harness = HarnessAgent(name="inner", description="", model=provider, brain=agent.brain, sink=Rows())
+    error = World(engine, shared_ledger(3)).play(lambda root: root.run("inner", 7), inner=harness)
+    assert isinstance(error, HarnessStopped)
+    assert error.end.stopped_by == Code.STEPS_EXHAUSTED
