@@ -54,7 +54,7 @@ def load_six_settlements() -> Settlements:
     -----
     The lowest row is recorded as ``down``. Whatever rests on it has to say: without that row 32,296, n = 5.
     """
-    return read(data_dir() / "six_settlements.csv")
+    return read(data_dir() / "six_settlements.csv", ids="kept")
 
 
 def load_authored_budgets() -> tuple[int, ...]:
@@ -77,7 +77,7 @@ def load_synthetic_runs() -> Settlements:
 
 def load_synthetic_messy() -> Settlements:
     """Load the small synthetic file with bad rows: 60 rows read, 53 kept, 6 set aside for six reasons, 1 duplicate."""
-    return read(data_dir() / "synthetic_messy.csv")
+    return read(data_dir() / "synthetic_messy.csv", ids="kept")
 
 
 def load_synthetic_truth() -> list[dict[str, Any]]:

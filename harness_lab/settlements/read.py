@@ -10,6 +10,7 @@ from harness_lab.errors import InputError, ReadError
 from harness_lab.settlements.files import Found, RecordFile, find, is_binary
 from harness_lab.settlements.labels import join_labels
 from harness_lab.settlements.merge import merge
+from harness_lab.settlements.privacy import Ids, Key, check_ids, load_key, passing_key, private, settle
 from harness_lab.settlements.readers import PRESETS, READERS
 from harness_lab.settlements.readers.base import Placeholders, Reader, ReaderOutput, ReadOptions, Rows, Unit
 from harness_lab.settlements.readers.flat import FlatReader, check_map
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 Path = str | os.PathLike[str]
+
+DEFAULT_IDS: Ids = "hashed"
+"""What becomes of ids if nothing is said."""
 
 
 def formats() -> dict[str, str]:
@@ -35,6 +39,8 @@ def read(
     labels: Path | None = None,
     unit: Unit | None = None,
     placeholders: Placeholders = "recorded",
+    ids: Ids | None = None,
+    id_key: Path | None = None,
 ) -> Settlements:
     """Read records into a settlement table.
 
@@ -61,6 +67,13 @@ def read(
         ``placeholder_calls`` and ``output_placeholder`` flag them), make them unknown, or estimate them from the length
         of the answers.
 
+    ids : {"hashed", "kept"}, optional
+        What becomes of the ids (runs, nodes, users, teams, repositories, sessions, names of files): replaced by keyed
+        digests (None: so), or kept as they are. Labels are joined before; simulated rows stay.
+    id_key : path, optional
+        The key file; made, for its owner only, where there is none. Records of several machines that are read with
+        one key can be joined and count once. None: the user's own key file (``~/.config/harness_lab/ids.key``).
+
     Returns
     -------
     Settlements
@@ -78,6 +91,7 @@ def read(
     for what, value, known in choices:
         if value not in known:
             raise InputError(what, expected=f"one of {', '.join(filter(None, known))}", got=value)
+    check_ids(ids or DEFAULT_IDS, id_key)
     options = ReadOptions(columns=_columns(columns), unit=unit, placeholders=placeholders)
     found = find(listed)
     sorted_out = _sort_out(found, _readers(format, options), options)
@@ -88,7 +102,9 @@ def read(
     if not any(output.read for output in outputs):
         wanted = "; ".join(formats().values())
         raise ReadError(", ".join(map(str, listed)), expected=f"records: {wanted}", got="no records")
-    return _table(outputs, files=sum(len(files) for _, files in sorted_out.by_reader), labels=labels)
+    files = [file.name for _, files in sorted_out.by_reader for file in files]
+    privacy = _Privacy(ids or DEFAULT_IDS, id_key, [file.name for file in found.files])
+    return _table(outputs, files=len(files), labels=labels, privacy=privacy)
 
 
 def _columns(columns: Mapping[str, str] | str | None) -> Mapping[str, str] | None:
@@ -153,22 +169,42 @@ def _looks_like(file: RecordFile) -> str:
     return "binary content" if is_binary(file.head) else "text of no known format"
 
 
-def _table(outputs: Sequence[ReaderOutput], *, files: int, labels: Path | None) -> Settlements:
-    """Put the outputs together, once each, and join the labels."""
+@dataclass(slots=True)
+class _Privacy:
+    """What is to become of ids, and the names of all files that were met."""
+
+    ids: Ids
+    key_file: Path | None
+    names: list[str]
+    key: Key = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.key = load_key(self.key_file) if self.ids == "hashed" else passing_key()
+
+    @property
+    def hashed(self) -> bool:
+        return self.ids == "hashed"
+
+
+def _table(outputs: Sequence[ReaderOutput], *, files: int, labels: Path | None, privacy: _Privacy) -> Settlements:
+    """Put the outputs together, once each, join the labels, and hash the ids."""
     nodes, calls = Rows.join(output.nodes for output in outputs), Rows.join(output.calls for output in outputs)
     merged = merge(nodes, calls)
     set_aside: list[SetAside] = [item for output in outputs for item in output.set_aside]
     notes = [note for output in outputs for note in output.notes] + merged.notes
     nodes = merged.nodes
     if labels is not None:
-        nodes, note = join_labels(nodes, labels)
+        nodes, note = join_labels(nodes, labels, digest=privacy.key.digest if privacy.hashed else None)
         notes.append(note)
+    nodes, calls, more = settle(nodes, merged.calls, ids=privacy.ids, key=privacy.key)
     report = ReadReport(
         files=files,
         read=sum(output.read for output in outputs),
         kept=len(nodes),
         set_aside=(*set_aside, *merged.set_aside),
         duplicates=merged.duplicates,
-        notes=tuple(notes),
+        notes=(*notes, *more),
     )
-    return Settlements(nodes=nodes, calls=None if merged.calls.empty else merged.calls, report=report)
+    if privacy.hashed:
+        report = private(report, privacy.names, privacy.key)
+    return Settlements(nodes=nodes, calls=None if calls.empty else calls, report=report)

@@ -220,7 +220,7 @@ def _world(table: ExperimentTable, folder: Path) -> tuple[Workload, MockProvider
         return workload, MockProvider(models=models, prices=table.provider.table(workload.models()))
     if given.agents or table.provider.models:
         raise InputError("workload", expected="either fit, or agents and provider.models", got="both")
-    records = read(folder / given.fit)
+    records = read(folder / given.fit, ids="kept")  # nothing of an id gets into a fitted world
     prices = table.provider.table([str(model) for model in records.nodes["model"].dropna().unique()])
     asks = {agent: ask.amounts() for agent, ask in given.asks.items()}
     world = fit_world(records, root=given.root, prices=prices, asks=asks)
