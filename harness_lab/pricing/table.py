@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 from typing import Any
 
 from harness_lab.errors import InputError
@@ -18,6 +18,8 @@ from harness_lab.usage import MAX_NUSD, TokenCounts, count
 PUSD_PER_NUSD = 1000
 MAX_PRICE = 1_000_000_000
 """Pico-dollars per token: a thousand dollars per million tokens."""
+_EXACT = Context(prec=40, rounding=ROUND_HALF_EVEN)
+"""Our own context: a caller's precision or rounding must not move money."""
 _KINDS = ("input", "output", "cache_read", "cache_write", "cache_write_1h")
 
 
@@ -40,7 +42,7 @@ def per_million(usd: object, *, what: str = "price") -> int:
         price = Decimal("NaN")
     if not price.is_finite() or not 0 <= price <= 1000:
         raise InputError(what, expected="dollars per million tokens from 0 to 1,000", got=usd)
-    return int((price * 1_000_000).to_integral_value())
+    return int(_EXACT.multiply(price, Decimal(1_000_000)).to_integral_value(context=_EXACT))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,7 +37,8 @@ class Table:
     Raises
     ------
     InputError
-        If the distribution yields negative or non-finite values, or values beyond 4.4e12 units.
+        If the distribution yields negative or non-finite values, or values beyond 4.4e12 units (73 minutes, where a
+        unit is a nanosecond); the last 2^-40 of a tail count, so a heavy one has to be clipped.
     """
 
     __slots__ = ("_cells",)
@@ -65,9 +66,14 @@ def _cells(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     grid = np.linspace(low, high, CELLS + 1)
     grid[0], grid[-1] = max(grid[0], _EDGE), min(grid[-1], 1 - _EDGE)
-    values = np.asarray(distribution.ppf(grid), dtype=float) * scale
+    quantiles = np.asarray(distribution.ppf(grid), dtype=float)
+    values = quantiles * scale
     if not np.isfinite(values).all() or values.min() < 0 or values.max() >= _LARGEST:
-        expected = f"quantiles from 0 to {_LARGEST:,} units"
-        raise InputError("distribution", expected=expected, got=(float(values.min()), float(values.max())))
+        raise InputError(
+            str(distribution),
+            expected=f"values from 0 to {_LARGEST / scale:,.0f}, tails included",
+            got=(float(quantiles.min()), float(quantiles.max())),
+            hint="Clip it with low= and high=",
+        )
     edges = np.rint(values).astype(np.int64)
     return edges[:-1].copy(), np.diff(edges)
