@@ -66,8 +66,8 @@ class ManualClock:
         self._now = now
 
 
-def ns(seconds: float) -> int:
-    """Convert seconds to nanoseconds, rounded to the nearest.
+def ns(seconds: float, *, what: str = "seconds") -> int:
+    """Convert seconds to nanoseconds, rounded to the nearest; `what` names them in the error.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def ns(seconds: float) -> int:
         If `seconds` is not a finite number.
     """
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or seconds != seconds or abs(seconds) > 9e9:
-        raise InputError("seconds", expected="a finite number below 9e9", got=seconds)
+        raise InputError(what, expected="a finite number below 9e9", got=seconds)
     return round(seconds * NS_PER_S)
 
 

@@ -8,7 +8,8 @@ the same number as micro-dollars per million tokens. ``None`` means unknown, nev
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
+from operator import index
 
 from harness_lab.errors import InputError
 
@@ -18,6 +19,8 @@ MAX_TOKENS = 1_000_000_000
 MAX_NUSD = 9_000_000_000 * NUSD_PER_USD
 """Nano-dollars that a run may cost: nine billion dollars."""
 MAX_COUNT = 2**62
+_EXACT = Context(prec=40, rounding=ROUND_HALF_EVEN)
+"""Not the thread's own decimal context, which a caller may have changed."""
 
 
 def count(what: str, value: object, *, maximum: int = MAX_COUNT) -> int:
@@ -28,7 +31,7 @@ def count(what: str, value: object, *, maximum: int = MAX_COUNT) -> int:
     what : str
         Name for the error message.
     value : object
-        What came. Integral floats are accepted (tables often hold them); booleans are not.
+        What came. Whole floats and the integers of other libraries are accepted; booleans are not.
     maximum : int
         Largest value accepted.
 
@@ -37,10 +40,19 @@ def count(what: str, value: object, *, maximum: int = MAX_COUNT) -> int:
     InputError
         If `value` is not a whole number in [0, maximum].
     """
-    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-    if isinstance(value, bool) or not whole or not 0 <= value <= maximum:  # type: ignore[operator]
+    number = None if isinstance(value, bool) else _whole(value)
+    if number is None or not 0 <= number <= maximum:
         raise InputError(what, expected=f"a whole number from 0 to {maximum:,}", got=value)
-    return int(value)  # type: ignore[call-overload,no-any-return]
+    return number
+
+
+def _whole(value: object) -> int | None:
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else None
+    try:
+        return index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return None
 
 
 def optional_count(what: str, value: object, *, maximum: int = MAX_COUNT) -> int | None:
@@ -67,9 +79,9 @@ def nusd(usd: object, *, what: str = "cost_usd") -> int:
         amount = Decimal(str(usd)) if not isinstance(usd, bool) else Decimal("NaN")
     except InvalidOperation:
         amount = Decimal("NaN")
-    if not amount.is_finite() or not 0 <= amount * NUSD_PER_USD <= MAX_NUSD:
+    if not amount.is_finite() or not 0 <= amount <= MAX_NUSD // NUSD_PER_USD:
         raise InputError(what, expected="a finite number of dollars from 0 to 9,000,000,000", got=usd)
-    return int((amount * NUSD_PER_USD).to_integral_value())
+    return int(_EXACT.multiply(amount, Decimal(NUSD_PER_USD)).to_integral_value(context=_EXACT))
 
 
 def optional_nusd(usd: object, *, what: str = "cost_usd") -> int | None:
@@ -113,7 +125,7 @@ class TokenCounts:
 
     def __post_init__(self) -> None:
         for name in ("input_fresh", "output", "cache_read", "cache_write", "reasoning", "cache_write_1h"):
-            optional_count(name, getattr(self, name), maximum=MAX_TOKENS)
+            object.__setattr__(self, name, optional_count(name, getattr(self, name), maximum=MAX_TOKENS))
         for part, whole in (("reasoning", "output"), ("cache_write_1h", "cache_write")):
             inner, outer = getattr(self, part), getattr(self, whole)
             if inner is not None and outer is not None and inner > outer:

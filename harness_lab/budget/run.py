@@ -56,7 +56,7 @@ class RunBudget:
     def __post_init__(self) -> None:
         object.__setattr__(self, "max_steps", count("max_steps", self.max_steps))
         optional_nusd(self.max_cost_usd, what="max_cost_usd")
-        if self.max_seconds is not None and ns(self.max_seconds) < 0:
+        if self.max_seconds is not None and ns(self.max_seconds, what="max_seconds") < 0:
             raise InputError("max_seconds", expected="seconds >= 0 or None", got=self.max_seconds)
 
     @classmethod

@@ -44,7 +44,7 @@ class SubagentLimits:
     def __post_init__(self) -> None:
         for name in ("max_depth", "max_concurrent", "max_calls"):
             object.__setattr__(self, name, optional_count(name, getattr(self, name)))
-        if self.timeout_s is not None and not ns(self.timeout_s) >= 0:
+        if self.timeout_s is not None and not ns(self.timeout_s, what="timeout_s") >= 0:
             raise InputError("timeout_s", expected="seconds >= 0 or None", got=self.timeout_s)
 
 

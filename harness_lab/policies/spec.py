@@ -72,7 +72,7 @@ class PolicySpec:
             raise InputError("modules", expected="at most one of a kind", got=kinds)
         if self.max_wait_s is None:
             return
-        if ns(self.max_wait_s) < 0:
+        if ns(self.max_wait_s, what="max_wait_s") < 0:
             raise InputError("max_wait_s", expected="seconds >= 0 or None", got=self.max_wait_s)
         for module in self.modules:
             if isinstance(module, TreeLimitsSpec) and module.may_deadlock_when_queued:

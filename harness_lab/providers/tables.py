@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 CELLS = 4096
 _FRACTION_BITS = 20
 _EDGE = 2.0**-40
-_LARGEST = 2**42
+_CLIP = "Clip it with low= and high="
+_LARGEST = 2**53
+_WIDEST = 2**43
+"""A cell's width times its 20-bit fraction has to stay below 2^63."""
 
 
 class Table:
@@ -37,8 +40,9 @@ class Table:
     Raises
     ------
     InputError
-        If the distribution yields negative or non-finite values, or values beyond 4.4e12 units (73 minutes, where a
-        unit is a nanosecond); the last 2^-40 of a tail count, so a heavy one has to be clipped.
+        If the distribution yields negative or non-finite values, values beyond 2^53 units (104 days, where a unit is a
+        nanosecond), or a tail so heavy that neighbouring quantiles lie over 2^43 units (2.4 hours) apart; the last
+        2^-40 of a tail counts, so a heavy one has to be clipped.
     """
 
     __slots__ = ("_cells",)
@@ -46,6 +50,10 @@ class Table:
     def __init__(self, distribution: Distribution, scale: float = 1.0) -> None:
         edges = [(0.0, 1.0), (0.0, 1 / CELLS), (1 - 1 / CELLS, 1.0)]
         body, low, high = (_cells(distribution, lo, hi, scale) for lo, hi in edges)
+        widest = max(body[1][1:-1].max(), low[1].max(), high[1].max())
+        if widest >= _WIDEST:
+            expected = f"neighbouring quantiles less than {_WIDEST / scale:,.0f} apart, tails included"
+            raise InputError(str(distribution), expected=expected, got=float(widest / scale), hint=_CLIP)
         self._cells = (*(a.tolist() for a in body), *(a.tolist() for a in low), *(a.tolist() for a in high))
 
     def draw(self, word: int) -> int:
@@ -73,7 +81,7 @@ def _cells(
             str(distribution),
             expected=f"values from 0 to {_LARGEST / scale:,.0f}, tails included",
             got=(float(quantiles.min()), float(quantiles.max())),
-            hint="Clip it with low= and high=",
+            hint=_CLIP,
         )
     edges = np.rint(values).astype(np.int64)
     return edges[:-1].copy(), np.diff(edges)

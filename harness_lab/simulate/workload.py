@@ -116,7 +116,7 @@ class AgentProfile:
         if not 0 <= self.failure_rate <= 1:
             raise InputError("failure_rate", expected="0 to 1", got=self.failure_rate)
         count("shared_tokens", self.shared_tokens)
-        if ns(self.backoff_s) < 0:
+        if ns(self.backoff_s, what="backoff_s") < 0:
             raise InputError("backoff_s", expected="seconds >= 0", got=self.backoff_s)
         if len(self.spawns) > MAX_RULES:
             raise InputError("spawns", expected=f"at most {MAX_RULES} rules", got=len(self.spawns))

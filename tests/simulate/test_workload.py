@@ -132,7 +132,7 @@ def test_more_children_or_rules_than_names_have_room_for_are_refused() -> None:
         (lambda: an_agent(max_attempts=0), "max_attempts"),
         (lambda: an_agent(max_attempts=33), "max_attempts"),
         (lambda: an_agent(backoff_s=-1), "backoff_s"),
-        (lambda: an_agent(backoff_s=float("nan")), "seconds"),
+        (lambda: an_agent(backoff_s=float("nan")), "backoff_s"),
         (lambda: an_agent(failure_rate=1.5), "failure_rate"),
         (lambda: an_agent(failure_rate=float("nan")), "failure_rate"),
         (lambda: an_agent(shared_tokens=-1), "shared_tokens"),
