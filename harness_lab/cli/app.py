@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from harness_lab.cli import analysis, delegation, evidence, export, lab, simulation, tour
+from harness_lab.cli import analysis, delegation, evidence, export, lab, records, simulation, tour
 from harness_lab.errors import HarnessLabError
 
 USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
@@ -22,7 +22,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command()(tour.tour)
-app.command()(evidence.read)
+app.command()(records.read)
+app.command()(records.quality)
 app.command()(evidence.floors)
 app.command()(evidence.preflight)
 app.command()(simulation.simulate)
@@ -30,6 +31,8 @@ app.command()(simulation.compare)
 app.command()(analysis.check)
 app.command()(analysis.drift)
 app.command()(analysis.ceiling)
+app.command()(analysis.price)
+app.command()(analysis.reprice)
 app.command()(analysis.limits)
 app.command()(analysis.best)
 app.command()(analysis.steps)

@@ -1,4 +1,4 @@
-"""Commands about records: read, floors, preflight."""
+"""Commands about what records say of a path: floors, preflight."""
 
 from __future__ import annotations
 
@@ -9,57 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
-from harness_lab.cli.output import Json, note, pairs, show, whole_number
+from harness_lab.cli.output import Json, show, whole_number
+from harness_lab.cli.records import load
 from harness_lab.errors import InputError
 
 Unit = Annotated[str, typer.Option(help="input-total, total or newly-presented.")]
 File = Annotated[Path, typer.Argument(help="Settlements (Parquet), or records in a known format.")]
-
-
-def read(
-    paths: Annotated[list[Path] | None, typer.Argument(help="Files and folders; none: look on this computer.")] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Where to write the settlement table (Parquet).")] = None,
-    format: Annotated[str, typer.Option("--format", help="Format of the records; auto tells by content.")] = "auto",
-    map: Annotated[list[str] | None, typer.Option("--map", help="FIELD=COLUMN of a flat table; repeat.")] = None,
-    labels: Annotated[Path | None, typer.Option(help="Table of outcomes and groups to join by run.")] = None,
-    as_json: Json = False,
-) -> None:
-    """Read recorded runs into a settlement table."""
-    from harness_lab.settlements import read as read_records
-
-    if not paths:
-        _look(as_json=as_json)
-        return
-    columns = pairs(map, what="--map") if map else None
-    table = read_records(paths, format=format, columns=columns, labels=labels)
-    if out is not None:
-        table.to_parquet(out)
-        note(f"wrote {out}")
-    report = table.report
-    data = {
-        "files": report.files,
-        "read": report.read,
-        "kept": report.kept,
-        "set_aside": [{"file": s.file, "line": s.line, "reason": s.reason} for s in report.set_aside],
-        "duplicates": report.duplicates,
-        "nodes": len(table.nodes),
-        "runs": int(table.nodes["run"].nunique()),
-        "calls": None if table.calls is None else len(table.calls),
-        "out": out,
-    }
-    show(table.summary(), data, as_json=as_json)
-
-
-def _look(*, as_json: bool) -> None:
-    """Say where records are; nothing is opened."""
-    from harness_lab.settlements.discover import discover
-
-    found = discover()
-    lines = [str(place) for place in found] or ["no agent records were found in the usual places"]
-    data = [
-        {"tool": f.tool, "path": f.path, "files": f.files, "readable": f.readable, "command": f.command} for f in found
-    ]
-    show("\n".join(lines), {"found": data}, as_json=as_json)
 
 
 def floors(
@@ -102,9 +57,8 @@ def _derive(file: Path, unit: str, *, stale_days: float | None) -> Any:
     from datetime import timedelta
 
     from harness_lab.analyze import floors as derive
-    from harness_lab.settlements import read as read_records
 
     if stale_days is not None and not 0 <= stale_days < 1e6:
         raise InputError("--stale-days", expected="days >= 0", got=stale_days)
     stale = None if stale_days is None else timedelta(days=stale_days)
-    return derive(read_records(file), unit=unit, stale_after=stale, now_ns=time.time_ns())  # type: ignore[arg-type]
+    return derive(load(file), unit=unit, stale_after=stale, now_ns=time.time_ns())  # type: ignore[arg-type]

@@ -69,7 +69,7 @@ class Quality:
 
     def summary(self) -> str:
         """Return the report in plain text."""
-        lines = [f"{self.rows:,} node(s) of {self.runs:,} run(s)", self.report.summary(examples=3)]
+        lines = [f"{self.rows:,} node(s) of {self.runs:,} run(s)", self._reading()]
         if self.findings:
             lines += ["", "what a reader of these figures should know:"]
             lines += [f"  - {found}" for found in self.findings]
@@ -86,6 +86,14 @@ class Quality:
         if self.bill is not None:
             lines += ["", "against the provider's own figures:", self.bill.summary()]
         return "\n".join(lines)
+
+    def _reading(self) -> str:
+        silent = self.rows > 0 and self.report.read == 0
+        return (
+            "how reading went is not known here (a store does not keep it)"
+            if silent
+            else self.report.summary(examples=3)
+        )
 
     def explain(self) -> str:
         """Return what the report means, what it does not, and what to do next."""
@@ -131,7 +139,7 @@ class Quality:
     def _repr_html_(self) -> str:
         table = self.to_frame().to_html(index=False, escape=True, na_rep="")
         outcomes = self.by_outcome.to_html(index=False, escape=True, float_format=lambda share: f"{share:.1%}")
-        report = escape(self.report.summary(examples=3))
+        report = escape(self._reading())
         return f"<p><b>{escape(repr(self))}</b></p><pre>{report}</pre>{table}{outcomes}"
 
 
