@@ -10,9 +10,14 @@
     ├── UnknownTicket (LookupError)    a ticket that this policy never handed out
     ├── AccountUnavailable (RuntimeError)  a durable account cannot be read or written: nothing is admitted
     ├── BudgetExhausted                a budget has nothing left (raised only by the APIs that raise)
-    └── SimulationError (RuntimeError)
-        ├── Deadlock                   nothing can happen any more and somebody still waits
-        └── Livelock                   much happens and time does not move
+    ├── SimulationError (RuntimeError)
+    │   ├── Deadlock                   nothing can happen any more and somebody still waits
+    │   └── Livelock                   much happens and time does not move
+    ├── agents.errors.AgentError ...   an agent cannot be started or went wrong; its own tree is in that module
+    ├── agents.StartRefused            a limit said no to a start; code that starts agents may catch it
+    ├── agents.Cancelled               an agent was told to end before it was done
+    ├── agents.HarnessStopped          a harness inside a harness was stopped by one of its limits
+    └── delegation.errors ...          plans, journals, audit logs and dispatches; one tree in that module
 
 A limit that says no during a run is a value (:class:`harness_lab.outcome.Refusal`), never an exception.
 Errors carry their numbers as attributes and survive pickling.

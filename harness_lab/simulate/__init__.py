@@ -4,6 +4,8 @@ from harness_lab.simulate.config import build_experiment, load_experiment
 from harness_lab.simulate.experiment import Experiment
 from harness_lab.simulate.fit import FittedWorld, fit_world
 from harness_lab.simulate.kernel import Kernel
+from harness_lab.simulate.plan import plan_provider, plan_workload
+from harness_lab.simulate.plan_result import simulate_plan, sum_of_percentiles_error
 from harness_lab.simulate.result import DecisionCheck, Result
 from harness_lab.simulate.runtime import SimRuntime
 from harness_lab.simulate.virtual_loop import VirtualLoop
@@ -23,4 +25,8 @@ __all__ = [
     "build_experiment",
     "fit_world",
     "load_experiment",
+    "plan_provider",
+    "plan_workload",
+    "simulate_plan",
+    "sum_of_percentiles_error",
 ]
