@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from datetime import UTC, datetime
@@ -30,7 +31,17 @@ def test_the_usual_places_are_counted_by_name(tmp_path) -> None:
     assert found["Claude Code"].complete
 
 
-def test_a_format_without_a_reader_says_so(tmp_path) -> None:
+def test_every_tool_that_is_looked_for_has_a_reader(tmp_path) -> None:
+    for place in (".claude/projects/p/s.jsonl", ".codex/sessions/2026/s.jsonl", ".pi/agent/sessions/x/s.jsonl"):
+        touch(tmp_path / place)
+    touch(tmp_path / ".gemini/tmp/h/chats/session-1.json")
+    found = discover(tmp_path, cwd=tmp_path / "empty")
+    assert [one.tool for one in found if one.readable] == ["Claude Code", "Codex CLI", "pi", "Gemini CLI"]
+
+
+def test_a_format_without_a_reader_says_so(tmp_path, monkeypatch) -> None:
+    module = importlib.import_module("harness_lab.settlements.discover")
+    monkeypatch.setattr(module, "READERS", tuple(one for one in module.READERS if one.name != "pi"))
     touch(tmp_path / "home/.pi/agent/sessions/x/s.jsonl")
     touch(tmp_path / "work/run/a.traj.json")
     pi, mini = discover(tmp_path / "home", cwd=tmp_path / "work")

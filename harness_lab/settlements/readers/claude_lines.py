@@ -58,6 +58,7 @@ class Transcripts:
         self._quick: dict[Any, int] = {}
         self._clock = Clock()
         self._last: tuple[int, object] = (NONE, None)
+        self._asked: tuple[str, int | None] | None = None
         self._count: Counter[str] = Counter()
 
     def begin(self, file: RecordFile, lines: Lines) -> None:
@@ -67,6 +68,7 @@ class Transcripts:
         self._stem = file.path.name.partition(".")[0]
         self._chains.clear()
         self._quick.clear()
+        self._asked = None
         self._agent_type = _agent_type(file.path) if self._stem.startswith("agent-") else None
 
     def usage(self, record: _Json, number: int) -> None:
@@ -79,6 +81,8 @@ class Transcripts:
                 self._progress(record, number)
             elif kind == "user":
                 self.user(record, number)
+            else:
+                self._count["strange"] += 1
         except Unfit as error:
             self._lines.reject(number, str(error))
 
@@ -88,6 +92,8 @@ class Transcripts:
         if inside(told, "type") == "assistant":
             agent = identifier(inside(data, "agentId")) or identifier(record.get("parentToolUseID"))
             self._answer(record, told, number, agent)
+        else:
+            self._count["strange"] += 1
 
     def _answer(self, record: _Json, meta: _Json, number: int, agent: object) -> None:
         """Take one line of an answer. Most of the time of reading is spent here, so it is written for speed."""
@@ -143,9 +149,12 @@ class Transcripts:
             fresh=fresh, read=read, write=write, write_1h=hour, output=output, cost=paid, at=self._clock(at),
             line=number, served=name(message.get("model")), source=self._file, word=word, tools=tools, chars=chars,
         )  # fmt: skip
-        fields = self.ledger.threads[thread].fields
-        if "backend" not in fields:
-            fields["backend"] = _backend(message)
+        opened = self.ledger.threads[thread]
+        if "backend" not in opened.fields:
+            opened.fields["backend"] = _backend(message)
+        if self._asked is not None and self._asked[0] != opened.run:  # a prompt copied from the session before
+            self.ledger.prompt(opened.run, self._asked[1])
+        self._asked = None
         self.final.append(message.get("stop_reason") is not None)
         self.version.append(self.ledger.names(name(record.get("version"))))
         return call
@@ -259,6 +268,7 @@ class Transcripts:
         if text.startswith("[Request interrupted by user"):
             self.ledger.ended(self._thread(session, agent, record), at, "interrupted")
         elif agent is None and not text.startswith(_LOCAL):
+            self._asked = (session, at)
             self.ledger.prompt(session, at)
             self.ledger.ended(self._thread(session, None, record), at, "prompt")
 
@@ -304,6 +314,8 @@ class Transcripts:
             )
         if count["synthetic"]:
             notes.append(f"claude-code: {count['synthetic']:,} message(s) of the client itself are no calls")
+        if count["strange"]:
+            notes.append(f"claude-code: {count['strange']:,} line(s) with usage, of no known kind, were left alone")
         if count["silent"]:
             notes.append(
                 f"claude-code: {count['silent']:,} finished subagent(s) have no calls in these files: "

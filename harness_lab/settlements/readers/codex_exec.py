@@ -25,7 +25,7 @@ from harness_lab.settlements.files import lines as text_lines
 from harness_lab.settlements.readers.base import ReaderOutput, ReadOptions, Record, unit_of
 from harness_lab.settlements.readers.ends import COMPLETED, ERRORS, OPEN, End, error_word
 from harness_lab.settlements.readers.journal import ended, journal, limits, timed_out
-from harness_lab.settlements.readers.jsonl import Lines, identifier, inside, name, tokens
+from harness_lab.settlements.readers.jsonl import Lines, identifier, inside, kind_of, name, tokens
 from harness_lab.settlements.readers.shapes import disjoint
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def _events(file: RecordFile, output: ReaderOutput) -> Record:
     lines = Lines(file, output)
     for number, line in lines:
         event = lines.parse(number, line) if _EVENT.search(line) or b'"error"' in line[:64] else None
-        kind = inside(event, "type")
+        kind = kind_of(event)
         if kind == "thread.started" and (thread := identifier(inside(event, "thread_id"))):
             found |= {"run": thread, "session": thread}
         elif kind == "turn.completed":

@@ -11,7 +11,7 @@ from harness_lab.outcome import Outcome
 from harness_lab.settlements.context import text_digest
 from harness_lab.settlements.convert import Unfit
 from harness_lab.settlements.readers.ends import ABORTED, COMPLETED, ERRORS, OPEN, End, error_word
-from harness_lab.settlements.readers.jsonl import Clock, folder, identifier, inside, name, tokens
+from harness_lab.settlements.readers.jsonl import Clock, folder, identifier, inside, kind_of, name, tokens
 from harness_lab.settlements.readers.ledger import Ledger, Thread
 from harness_lab.settlements.readers.shapes import CONTRADICTION, disjoint
 
@@ -92,15 +92,17 @@ class Rollouts:
     def take(self, record: _Json, number: int) -> None:
         """Take one line."""
         payload = record.get("payload")
+        kind, at = kind_of(record), self._clock(record.get("timestamp"))
         if not isinstance(payload, dict):
-            return
-        kind, at = record.get("type"), self._clock(record.get("timestamp"))
+            raise Unfit("a line without its payload")
         if kind == "session_meta":
             self._session(payload, at)
         elif kind == "turn_context":
             self._at.model = name(payload.get("model")) or self._at.model
         elif kind == "event_msg":
             self._event(payload, at, number)
+        else:
+            self._count["strange"] += 1
 
     def _session(self, meta: _Json, at: int | None) -> None:
         """Open the file's thread; later lines of this kind are history of others."""
@@ -147,7 +149,7 @@ class Rollouts:
         )
 
     def _event(self, payload: _Json, at: int | None, number: int) -> None:
-        kind, here = payload.get("type"), self._at
+        kind, here = kind_of(payload), self._at
         if here.thread is None:
             self._session({}, at)
         if kind == "token_count":
@@ -168,6 +170,8 @@ class Rollouts:
             )
         elif kind == "stream_error" and here.thread is not None:
             self.ledger.threads[here.thread].retries += 1
+        else:
+            self._count["strange"] += 1
 
     def _say(self, at: int | None, word: str) -> None:
         """Note a prompt or an end; while history is being told it is held back."""
@@ -248,6 +252,8 @@ class Rollouts:
             "history": "token count(s) are history taken over from a parent or an archived copy, counted once",
             "guessed": "of these are history by their time alone: the parent is not among the files",
             "copies": "file(s) are further copies of a session",
+            "empty": "token count(s) without figures",
+            "strange": "line(s) of a kind that is not known here were left alone",
             "contradictory": "call(s) whose total fits no convention: usage unknown",
         }
         return [f"codex: {self._count[key]:,} {text}" for key, text in said.items() if self._count[key]]

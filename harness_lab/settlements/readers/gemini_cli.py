@@ -22,7 +22,7 @@ from harness_lab.settlements.convert import Unfit
 from harness_lab.settlements.files import UNREADABLE
 from harness_lab.settlements.readers.base import ReaderOutput, ReadOptions, unit_of
 from harness_lab.settlements.readers.ends import COMPLETED, ERRORS, OPEN, End, error_word
-from harness_lab.settlements.readers.jsonl import Lines, document, identifier, inside, name, tokens, when
+from harness_lab.settlements.readers.jsonl import Lines, document, identifier, inside, kind_of, name, tokens, when
 from harness_lab.settlements.readers.ledger import Ledger, Thread
 from harness_lab.settlements.readers.rollup import roll_up
 from harness_lab.settlements.readers.shapes import CONTRADICTION, disjoint
@@ -134,7 +134,7 @@ class _Chats:
         for number, message in messages:
             if not isinstance(message, dict):
                 continue
-            kind, at = message.get("type"), when(message.get("timestamp"))
+            kind, at = kind_of(message), when(message.get("timestamp"))
             try:
                 if kind == "gemini":
                     self._answer(thread, message, at, number, file)
@@ -145,6 +145,8 @@ class _Chats:
                     word = error_word(_short(message))
                     if kind == "error" or word == "interrupted" or "cancel" in _short(message).lower():
                         self.ledger.ended(thread, at, word if kind == "error" else "interrupted")
+                else:
+                    self._count["strange"] += message.get("tokens") is not None
             except Unfit as error:
                 self._output.reject(file.name, number, str(error))
 
@@ -180,6 +182,7 @@ class _Chats:
         said = {
             "repeated": "message(s) are repeated and count once",
             "silent": "message(s) without token counts: usage unknown",
+            "strange": "message(s) with tokens, of no known kind, were left alone",
             "contradictory": "message(s) whose total fits no convention: usage unknown",
         }
         return [f"gemini-cli: {self._count[key]:,} {text}" for key, text in said.items() if self._count[key]]

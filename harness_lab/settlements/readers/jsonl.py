@@ -141,6 +141,12 @@ def inside(value: object, *keys: str) -> Any:
     return value
 
 
+def kind_of(record: object) -> str:
+    """Return the word in a record's ``type``; empty where there is none."""
+    kind = inside(record, "type")
+    return kind if isinstance(kind, str) else ""
+
+
 def tokens(what: str, value: object) -> int | None:
     """Return a token count; None stays None.
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from harness_lab.settlements.convert import Unfit, money
 from harness_lab.settlements.readers.base import ReaderOutput, ReadOptions, unit_of
 from harness_lab.settlements.readers.ends import ABORTED, COMPLETED, ERRORS, LENGTH, OPEN, End, error_word
-from harness_lab.settlements.readers.jsonl import Lines, folder, identifier, inside, name, tokens, when
+from harness_lab.settlements.readers.jsonl import Lines, folder, identifier, inside, kind_of, name, tokens, when
 from harness_lab.settlements.readers.ledger import MAX_CALL_NUSD, Ledger, Thread
 from harness_lab.settlements.readers.rollup import roll_up
 from harness_lab.settlements.readers.shapes import CONTRADICTION, Parts, disjoint
@@ -94,7 +94,7 @@ class _Sessions:
                     lines.reject(number, str(error))
 
     def _take(self, record: _Json, number: int, file: RecordFile) -> None:
-        kind, message = record.get("type"), record.get("message")
+        kind, message = kind_of(record), record.get("message")
         if kind == "session":
             thread = self._opened(record, file)
             self.ledger.threads[self._thread] = thread
@@ -106,6 +106,10 @@ class _Sessions:
             elif message.get("role") == "user":
                 self.ledger.prompt(self.ledger.threads[self._thread].run, at)
                 self.ledger.ended(self._thread, at, "prompt")
+            else:
+                self._count["strange"] += "usage" in message
+        else:
+            self._count["strange"] += inside(message, "usage") is not None
 
     def _opened(self, record: _Json, file: RecordFile) -> Thread:
         run = identifier(record.get("id")) or identifier(file.path.name.partition(".jsonl")[0]) or "session"
@@ -171,6 +175,7 @@ class _Sessions:
             "repeated": "message(s) are repeated from another session and count once",
             "silent": "message(s) without any usage (aborted, failed): unknown, not free",
             "contradictory": "message(s) whose total fits no convention: usage unknown",
+            "strange": "line(s) with usage, of no known kind, were left alone",
             "unpriced": "message(s) used tokens at a recorded cost of 0: cost unknown",
         }
         return [f"pi: {self._count[key]:,} {text}" for key, text in said.items() if self._count[key]]
