@@ -1,6 +1,8 @@
 """Labels: outcomes and groups that the records do not hold, joined by run id.
 
-A labels file is a flat table with the column ``run`` and any of those in ``LABELS``. What judges the result goes to
+A labels file is a flat table with the column ``run`` and any of those in ``LABELS`` (``repository`` may stand for
+``repo``), or what says whether the result was good in other words (``VERDICTS``: tests passed, merged, thumbs up): it
+was delivered if all verdicts given are yes, and not if one is no. What judges the result goes to
 the run's root, what groups runs goes to all its nodes. A label replaces what the record said; an empty one leaves it
 alone.
 """
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 JUDGEMENTS: Final = ("delivered", "score", "eligible", "eligible_reason")
 GROUPS: Final = ("task_kind", "user", "team", "repo", "session")
+VERDICTS: Final = ("tests_passed", "merged", "thumbs")
+"""Columns that each say yes or no (thumbs: up or down) to ``delivered``."""
 LABELS: Final = (*JUDGEMENTS, *GROUPS)
 """The columns that a labels file may have beside ``run``."""
 
@@ -83,11 +87,25 @@ def _read(path: str | os.PathLike[str]) -> dict[str, Mapping[str, Any]]:
 
 
 def _label(values: Mapping[str, object], where: str) -> Mapping[str, Any]:
-    extra = sorted(set(values) - {"run", *LABELS})
+    extra = sorted(set(values) - {"run", "repository", *LABELS, *VERDICTS})
     if extra or "run" not in values:
-        raise InputError(where, expected=f"the columns run and any of {', '.join(LABELS)}", got=sorted(values))
+        wanted = ", ".join((*LABELS, *VERDICTS))
+        raise InputError(where, expected=f"the columns run and any of {wanted}", got=sorted(values))
     given = {name: value for name, value in values.items() if value not in (None, "")}
+    if "repository" in given:
+        given.setdefault("repo", given.pop("repository"))
     try:
+        verdicts = [_verdict(given.pop(name)) for name in VERDICTS if name in given]
+        if verdicts and "delivered" not in given:
+            given["delivered"] = None if None in verdicts and False not in verdicts else all(verdicts)
         return NodeRow.model_validate({"node": "0", **given}).__dict__
     except ValidationError as error:
         raise InputError(where, expected="labels of the right type", got=why_not(error)) from None
+
+
+def _verdict(value: object) -> bool | None:
+    """Return a verdict, read as ``delivered`` is; None: it says that nobody knows."""
+    words = {"up": True, "down": False, "+1": True, "-1": False}
+    known = words.get(str(value).strip().lower(), value)
+    said: bool | None = NodeRow.model_validate({"run": "r", "node": "0", "delivered": known}).__dict__["delivered"]
+    return said

@@ -52,3 +52,17 @@ def test_a_labels_file_that_is_missing_is_an_error(tmp_path) -> None:
         read(records(tmp_path), labels=tmp_path / "none.csv")
     with pytest.raises(ReadError, match=r"expected one labels file, got 'a folder'"):
         read(records(tmp_path), labels=tmp_path)
+
+
+def test_verdicts_in_other_words_say_whether_it_was_delivered(tmp_path) -> None:
+    rows = "run,tests_passed,merged,thumbs,repository\na,yes,yes,up,new\nb,yes,no,,\nc,,,unknown,\n"
+    table = read(records(tmp_path), labels=labels(tmp_path, rows))
+    assert table.nodes["delivered"].tolist() == [True, pd.NA, False, pd.NA]
+    assert table.nodes["repo"].tolist()[:2] == ["new", "new"]
+    with pytest.raises(InputError, match=r"labels\.csv:2: expected labels of the right type"):
+        read(records(tmp_path), labels=labels(tmp_path, "run,thumbs\na,sideways\n"))
+
+
+def test_what_is_given_as_delivered_wins_over_verdicts(tmp_path) -> None:
+    table = read(records(tmp_path), labels=labels(tmp_path, "run,delivered,merged\na,yes,no\n"))
+    assert table.nodes["delivered"].tolist()[0] is True
