@@ -6,6 +6,8 @@ from harness_lab.agents.client import ModelClient, ModelError, ModelRequest, Mod
 from harness_lab.agents.envelope import RunUsage, SubagentResult
 from harness_lab.agents.errors import AgentError
 from harness_lab.agents.events import Event, Events, RunFailed, RunFinished, RunStarted
+from harness_lab.agents.groups import Agents, Cancelled, Group, Operation, Settled, StartRefused
+from harness_lab.agents.harness_agent import HarnessAgent, HarnessStopped
 from harness_lab.agents.loop import Harness
 from harness_lab.agents.modes import AgentMode, ModeRegistry, ModeReport
 from harness_lab.agents.ports import Call, Child, Children, Model, PartialReply, Reply, Rest, Runtime, Work
@@ -29,14 +31,19 @@ __all__ = [
     "AgentRules",
     "AgentRuntime",
     "AgentTool",
+    "Agents",
     "AsyncioRuntime",
     "BudgetLeft",
     "Call",
+    "Cancelled",
     "Child",
     "Children",
     "Event",
     "Events",
+    "Group",
     "Harness",
+    "HarnessAgent",
+    "HarnessStopped",
     "ModeRegistry",
     "ModeReport",
     "Model",
@@ -45,6 +52,7 @@ __all__ = [
     "ModelRequest",
     "ModelResponse",
     "NodeRecord",
+    "Operation",
     "PartialReply",
     "Participant",
     "PendingApproval",
@@ -58,8 +66,10 @@ __all__ = [
     "Runtime",
     "Session",
     "Sessions",
+    "Settled",
     "SettlementRecorder",
     "Sink",
+    "StartRefused",
     "Subagent",
     "SubagentResult",
     "SubagentRunner",
