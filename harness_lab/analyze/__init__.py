@@ -9,11 +9,14 @@ from harness_lab.analyze.compare import Comparison, compare
 from harness_lab.analyze.contexts import ContextChange
 from harness_lab.analyze.distribution import SettlementDistribution, distribution
 from harness_lab.analyze.drift import Drift, drift
+from harness_lab.analyze.flat_price import FlatPrice, break_even_runs, flat_price
 from harness_lab.analyze.floor_costs import FloorCosts, first_call_floors, floor_costs
 from harness_lab.analyze.floors import Floors, floors
 from harness_lab.analyze.holds import HoldCurve, hold_sizes
 from harness_lab.analyze.limits import LimitReport, limit_report
 from harness_lab.analyze.pareto import Front, pareto
+from harness_lab.analyze.period_budget import PeriodBudget, period_budget
+from harness_lab.analyze.prices import Repriced, reprice
 from harness_lab.analyze.runs import run_table
 from harness_lab.analyze.spend import SpendSplit, spend_split
 from harness_lab.analyze.truth import TruthCheck, against_truth
@@ -27,16 +30,20 @@ __all__ = [
     "ConfigCheck",
     "ContextChange",
     "Drift",
+    "FlatPrice",
     "FloorCosts",
     "Floors",
     "Front",
     "HoldCurve",
     "LimitReport",
+    "PeriodBudget",
+    "Repriced",
     "SettlementDistribution",
     "SpendSplit",
     "TruthCheck",
     "against_truth",
     "best_policy",
+    "break_even_runs",
     "ceiling",
     "ceiling_curve",
     "cheapest_ceiling",
@@ -45,11 +52,14 @@ __all__ = [
     "distribution",
     "drift",
     "first_call_floors",
+    "flat_price",
     "floor_costs",
     "floors",
     "hold_sizes",
     "limit_report",
     "pareto",
+    "period_budget",
+    "reprice",
     "run_table",
     "spend_split",
 ]

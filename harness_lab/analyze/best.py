@@ -94,7 +94,7 @@ class BestPolicy:
         """Draw each policy's mean with its interval, those that may be best filled; return the axes."""
         from harness_lab.plots.choice import plot_best
 
-        return plot_best(self.to_frame(), ax=ax, metric=METRICS[self.metric][0])
+        return plot_best(self.to_frame(), ax=ax, metric=METRICS[self.metric][0], filled="may be the best")
 
     def verdict(self) -> str:
         """Return what may be said, and no more."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from dataclasses import replace
@@ -130,3 +131,41 @@ def ceiling(
         return
     cheapest = cheapest_ceiling(table, channel, failure_usd=failure_usd, retries=retries, by=by)  # type: ignore[arg-type]
     show(f"{cheapest.summary()}\n\n{cheapest.explain()}", cheapest.to_frame(), as_json=as_json)
+
+
+def price(
+    records: Records,
+    margin: Annotated[float, typer.Option(help="Wanted margin, as a share of the price.")] = 0.2,
+    price_usd: Annotated[float | None, typer.Option(help="A flat price per run to judge; else one is set.")] = None,
+    month_runs: Annotated[int, typer.Option(help="Runs of a month.")] = 1000,
+    by: By = None,
+    as_json: Json = False,
+) -> None:
+    """Set or judge a flat price per run: its margin, the chance and the size of a loss, for a run and for a month."""
+    from harness_lab.analyze import flat_price
+    from harness_lab.settlements import read
+
+    found = flat_price(read(records), margin=margin, price_usd=price_usd, month_runs=month_runs, by=by)
+    show(f"{found.summary()}\n\n{found.explain()}", found.to_frame(), as_json=as_json)
+
+
+def reprice(
+    records: Records,
+    model: Annotated[str | None, typer.Option(help="Prices of another model (price effect only).")] = None,
+    table: Annotated[Path | None, typer.Option(help="Price table (JSON); bundled list prices if not given.")] = None,
+    batch_share: Annotated[float, typer.Option(help="Share of the spend that goes through batch.")] = 0.0,
+    cache_hit: Annotated[float | None, typer.Option(help="Share of prompt tokens read from the cache.")] = None,
+    by: By = None,
+    as_json: Json = False,
+) -> None:
+    """Price recorded tokens under another table, model, batch share or cache hit rate."""
+    from harness_lab.analyze import reprice as again
+    from harness_lab.pricing import PriceTable, from_genai_prices
+    from harness_lab.settlements import read
+
+    data = read(records)
+    names = [model] if model is not None else [str(name) for name in data.nodes["model"].dropna().unique()]
+    prices = from_genai_prices(names) if table is None else PriceTable.from_dict(json.loads(table.read_text("utf-8")))
+    found = again(data, prices, models=model, batch_share=batch_share, cache_hit=cache_hit, by=by)
+    answer = {"figures": found.to_frame(), "shares": found.shares, "notes": found.notes, "prices": prices.source}
+    show(f"{found.summary()}\n\n{found.explain()}", answer, as_json=as_json)

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def plot_best(frame: pd.DataFrame, *, ax: Axes | None = None, metric: str = "") -> Axes:
-    """Draw each policy's mean with its interval; those that may be best are filled.
+def plot_best(frame: pd.DataFrame, *, ax: Axes | None = None, metric: str = "", filled: str = "") -> Axes:
+    """Draw each policy's mean with its interval; rows with ``maybe_best`` are filled.
 
     Parameters
     ----------
@@ -25,6 +25,8 @@ def plot_best(frame: pd.DataFrame, *, ax: Axes | None = None, metric: str = "") 
         Where to draw.
     metric : str
         The metric in words.
+    filled : str
+        What a filled marker says; nothing if empty.
 
     Returns
     -------
@@ -39,7 +41,8 @@ def plot_best(frame: pd.DataFrame, *, ax: Axes | None = None, metric: str = "") 
         fill = colour if row["maybe_best"] else "white"
         ax.plot([float(row["value"])], [place], marker="o", linestyle="", color=colour, markerfacecolor=fill)
     unit = str(frame["unit"].iloc[0]) if len(frame) else ""
-    ax.set(xlabel=f"{metric}{f', {unit}' if unit else ''} (filled: may be the best)", ylim=(len(frame) - 0.5, -0.5))
+    words = f"{metric}{f', {unit}' if unit else ''}{f' (filled: {filled})' if filled else ''}"
+    ax.set(xlabel=words, ylim=(len(frame) - 0.5, -0.5))
     ax.set_yticks(range(len(frame)), [str(name) for name in frame["policy"]])
     return ax
 

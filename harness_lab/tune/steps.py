@@ -89,7 +89,12 @@ class StepEffects:
         table = table[table["metric"] == metric]
         ends = zip(table["limit"], table["before"], table["after"], strict=True)
         names = [f"{limit} {figure(float(old))} -> {figure(float(new))}" for limit, old, new in ends]
-        return plot_best(table.assign(policy=names, maybe_best=table["shown"]), ax=ax, metric=f"change of {metric}")
+        return plot_best(
+            table.assign(policy=names, maybe_best=table["shown"]),
+            ax=ax,
+            metric=f"change of {metric}",
+            filled="effect shown",
+        )
 
     def summary(self) -> str:
         """Return each step and what it does, in plain text; steps without effect are said together."""

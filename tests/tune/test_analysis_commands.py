@@ -37,3 +37,13 @@ def test_a_ceiling_for_a_target_or_for_a_price_of_failure(capsys) -> None:
     records = str(DATA / "synthetic_runs.parquet")
     assert answer(capsys, "ceiling", records, "--target", "0.8")[0]["ceiling"] > 0
     assert answer(capsys, "ceiling", records, "--failure-usd", "3")[0]["saving_value"] is not None
+
+
+def test_price_and_reprice(capsys, tmp_path) -> None:
+    records = str(DATA / "synthetic_runs.parquet")
+    assert answer(capsys, "price", records, "--margin", "0.3")[0]["price_usd"] > 0
+    table = tmp_path / "prices.json"
+    tiers = [{"input": 1_000_000, "output": 5_000_000}]
+    table.write_text(json.dumps({"models": {"synth-large": tiers}}))
+    found = answer(capsys, "reprice", records, "--model", "synth-large", "--table", str(table))
+    assert any("price effect only" in note for note in found["notes"])

@@ -1,0 +1,196 @@
+"""A budget of a period: how likely its runs are to exceed it, and who is blocked then, and when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from harness_lab.analyze.flat_price import MIN_RUNS
+from harness_lab.analyze.frames import Data, Floats, Ints, as_names, label, numbers, parts_by
+from harness_lab.analyze.grouping import AUTO, choose_cluster
+from harness_lab.analyze.runs import run_table
+from harness_lab.errors import InputError
+from harness_lab.stats.clusters import cluster_effect
+from harness_lab.stats.estimates import Estimate, Interval, check_confidence, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class PeriodBudget:
+    """Whether a budget lasts a period, and who is blocked when it does not.
+
+    Parameters
+    ----------
+    budget_usd : float
+        The budget of a period.
+    period_runs : int
+        Runs that a period brings.
+    exceeded : Estimate
+        Chance that the runs of a period would cost more.
+    blocked : Estimate
+        Share of a period's runs that come after the budget is gone.
+    gone_at : dict of float to float
+        Quantiles of the place in the period (0 start, 1 end) at which the budget is gone, over periods in which it is.
+    groups : DataFrame
+        ``group, share_of_runs, share_of_spend, share_of_blocked``.
+    cluster : str or None
+        Column whose runs come together.
+    """
+
+    budget_usd: float
+    period_runs: int
+    exceeded: Estimate
+    blocked: Estimate
+    gone_at: dict[float, float]
+    groups: pd.DataFrame
+    cluster: str | None
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per figure."""
+        rows = [
+            {"figure": name, **one.record()} for name, one in (("exceeded", self.exceeded), ("blocked", self.blocked))
+        ]
+        return pd.DataFrame(rows)
+
+    def summary(self) -> str:
+        """Return the figures in plain text."""
+        when = ", ".join(f"{percent(q)}: {percent(at)} through" for q, at in self.gone_at.items()) or "never"
+        lines = [
+            f"${self.budget_usd:,.2f} for {self.period_runs:,} runs: exceeded with chance {self.exceeded}; runs "
+            f"blocked {self.blocked}. Where it is exceeded, it is gone by (quantiles) {when}."
+        ]
+        for group, runs, spend, blocked in self.groups.itertuples(index=False):
+            lines.append(
+                f"- {group}: {percent(runs)} of the runs, {percent(spend)} of the spend, {percent(blocked)} of those "
+                "blocked"
+            )
+        return "\n".join(lines)
+
+    def explain(self) -> str:
+        """Return what the figures mean and what to do next."""
+        return (
+            "Periods are made of recorded clusters (users, repositories, sessions), whose runs come in random order. "
+            "The interval resamples the recorded clusters and plays periods again. It is assumed that people do not "
+            "hurry or hold back because of the budget.\n"
+            "Next: ceiling(...) bounds single runs; a budget per group protects those who are blocked by others."
+        )
+
+    def __repr__(self) -> str:
+        return f"PeriodBudget(${self.budget_usd:,.2f}, exceeded {self.exceeded.value})"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self.summary())}</pre>"
+
+
+def period_budget(
+    settlements: Data, *, budget_usd: float, period_runs: int, by: str | Sequence[str] | None = None,
+    confidence: float = 0.95, seed: int = 0, periods: int = 200, samples: int = 100, cluster: str | None = AUTO,
+) -> PeriodBudget:  # fmt: skip
+    """Say how likely a period's runs are to exceed a budget, and who is blocked then.
+
+    Parameters
+    ----------
+    settlements : Settlements or DataFrame
+        The nodes.
+    budget_usd : float
+        Budget of a period, dollars, above 0.
+    period_runs : int
+        Runs a period brings, at least 1.
+    by : str or sequence of str, optional
+        Who: columns whose groups are told apart.
+    confidence : float, default 0.95
+        Of each interval.
+    seed, periods, samples : int
+        Of the draws; periods played for each of `samples` resamples of the records.
+    cluster : str or None, default "auto"
+        As for :func:`harness_lab.analyze.distribution.distribution`.
+    """
+    check_confidence(confidence)
+    if not 0 < budget_usd < 1e12 or period_runs < 1:
+        raise InputError("budget_usd, period_runs", expected="above 0 and at least 1", got=(budget_usd, period_runs))
+    runs = run_table(settlements)
+    cost = numbers(runs, "cost_nusd") * 1e-9
+    known = ~np.isnan(cost)
+    if int(known.sum()) < MIN_RUNS:
+        raise InputError("settlements", expected=f"at least {MIN_RUNS} runs of known cost", got=int(known.sum()))
+    name, labels = choose_cluster(runs[known], cost[known], cluster)
+    rng = np.random.default_rng(seed)
+    cost, kept = cost[known], runs[known].reset_index(drop=True)
+    player = _Player(cost, labels, budget_usd, period_runs, rng)
+    spread = np.asarray([player.play(player.resample(), periods)[:2] for _ in range(samples)])
+    exceeded, blocked, at, counts = player.play(np.arange(player.units), 20 * periods)
+    ends = np.quantile(spread, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
+    few = None if labels is None else cluster_effect(cost, labels).too_few()
+    method = "runs resampled" if labels is None else "clusters resampled"
+    found = []
+    for place, value in enumerate((exceeded, blocked)):
+        low, high = float(min(ends[0, place], value)), float(max(ends[1, place], value))
+        interval = few or Interval(low=low, high=high, confidence=confidence, method=method)
+        clusters = None if labels is None else player.units
+        found.append(Estimate(value=value, interval=interval, n=cost.size, method="periods played", clusters=clusters))
+    gone = {q: float(np.quantile(at, q)) for q in (0.1, 0.5, 0.9)} if at.size else {}
+    groups = _who(kept, as_names(by), cost, counts)
+    return PeriodBudget(
+        budget_usd=budget_usd, period_runs=period_runs, exceeded=found[0], blocked=found[1], gone_at=gone,
+        groups=groups, cluster=name,
+    )  # fmt: skip
+
+
+class _Player:
+    """Plays periods: clusters are drawn until there are enough runs, which come in random order."""
+
+    def __init__(self, cost: Floats, labels: Ints | None, budget: float, size: int, rng: np.random.Generator) -> None:
+        unit = np.arange(cost.size) if labels is None else np.unique(labels, return_inverse=True)[1]
+        self._members = np.split(np.argsort(unit, kind="stable"), np.cumsum(np.bincount(unit))[:-1])
+        self._cost, self._budget, self._size, self._rng = cost, budget, size, rng
+        self._single = labels is None
+        self.units = len(self._members)
+
+    def resample(self) -> Ints:
+        """Draw as many clusters as there are."""
+        return np.asarray(self._rng.integers(0, self.units, self.units))
+
+    def play(self, pool: Ints, periods: int) -> tuple[float, float, Floats, Ints]:
+        """Return the chance to exceed, the share blocked, where the budget was gone, and blocked runs by run."""
+        over, blocked, at = 0, 0, []
+        counts = np.zeros(self._cost.size, dtype=np.int64)
+        for _ in range(periods):
+            runs = self._period(pool)
+            past = np.cumsum(self._cost[runs]) > self._budget
+            if past[-1]:
+                first = int(np.argmax(past))
+                over, blocked = over + 1, blocked + runs.size - first
+                at.append(first / runs.size)
+                np.add.at(counts, runs[first:], 1)
+        return over / periods, blocked / (periods * self._size), np.asarray(at), counts
+
+    def _period(self, pool: Ints) -> Ints:
+        if self._single:
+            return np.asarray(pool[self._rng.integers(0, pool.size, self._size)])
+        parts, count = [], 0
+        while count < self._size:
+            part = self._members[int(pool[int(self._rng.integers(0, pool.size))])]
+            parts.append(part)
+            count += part.size
+        runs = np.concatenate(parts)
+        runs[-parts[-1].size :] = self._rng.permutation(runs[-parts[-1].size :])
+        return np.asarray(self._rng.permutation(runs[: self._size]))
+
+
+def _who(runs: pd.DataFrame, names: tuple[str, ...], cost: Floats, counts: Ints) -> pd.DataFrame:
+    columns = ["group", "share_of_runs", "share_of_spend", "share_of_blocked"]
+    if not names:
+        return pd.DataFrame(columns=columns)
+    rows = []
+    numbered = runs.assign(_row=np.arange(len(runs)))
+    for key, part in parts_by(numbered, names):
+        mine = part["_row"].to_numpy()
+        whole = max(int(counts.sum()), 1)
+        rows.append((label(key), mine.size / len(runs), cost[mine].sum() / cost.sum(), counts[mine].sum() / whole))
+    return pd.DataFrame(rows, columns=columns)
