@@ -36,16 +36,21 @@ class RecordFile:
     name : str
         How it is called in reports and in the column ``source``: from the folder or file that was named by the user on,
         so that no home directory gets into a table.
-    head : bytes
-        Its first ``HEAD_BYTES`` bytes, decompressed.
     named : bool
         The user named this very file; otherwise it was found in a folder.
     """
 
     path: Path
     name: str
-    head: bytes = field(repr=False)
     named: bool
+
+    @property
+    def head(self) -> bytes:
+        """Its first ``HEAD_BYTES`` bytes, decompressed; read anew each time, so that many files need no memory."""
+        try:
+            return _head(self.path)
+        except UNREADABLE:  # it was readable when it was found
+            return b""
 
 
 @dataclass(slots=True)
@@ -99,13 +104,13 @@ def _add(found: Found, path: Path, root: Path, seen: set[tuple[int, int]], *, na
         if (status.st_dev, status.st_ino) in seen:
             return
         seen.add((status.st_dev, status.st_ino))
-        head = _head(path)
+        _head(path)
     except UNREADABLE as error:
         if named:
             raise ReadError(name, expected="a file that can be opened", got=_why(error)) from None
         found.unreadable.append((name, f"cannot be opened: {_why(error)}"))
         return
-    found.files.append(RecordFile(path, name, head, named))
+    found.files.append(RecordFile(path, name, named))
 
 
 def _head(path: Path) -> bytes:
@@ -129,7 +134,7 @@ def open_bytes(path: Path) -> IO[bytes]:
 def lines(path: Path, *, max_bytes: int = MAX_LINE_BYTES) -> Iterator[tuple[int, bytes | None]]:
     """Yield (number from 1, line without its end) one at a time; None in place of a line longer than `max_bytes`.
 
-    Memory stays within `max_bytes`, whatever the file's size.
+    Memory stays within three times `max_bytes`, whatever the line's and the file's size.
     """
     number = 0
     with open_bytes(path) as file:
@@ -139,7 +144,7 @@ def lines(path: Path, *, max_bytes: int = MAX_LINE_BYTES) -> Iterator[tuple[int,
                 yield number, line.rstrip(b"\r\n")
                 continue
             while line and not line.endswith(b"\n"):
-                line = file.readline(max_bytes)
+                line = file.readline(HEAD_BYTES)
             yield number, None
 
 

@@ -138,9 +138,10 @@ def _sort_out(found: Found, readers: tuple[Reader, ...], options: ReadOptions) -
     result = _SortedOut([(reader, []) for reader in readers])
     alone: list[str] = []
     for file in found.files:
-        if file.named and not file.head:
+        head = file.head
+        if file.named and not head:
             raise ReadError(file.name, expected=_expected(readers), got="an empty file")
-        taker = next((files for reader, files in result.by_reader if _takes(reader, file, options)), None)
+        taker = next((files for reader, files in result.by_reader if _takes(reader, file, head, options)), None)
         if taker is None and file.named:
             if len(readers) > 1:
                 raise ReadError(file.name, expected=_expected(readers), got=_looks_like(file))
@@ -155,10 +156,10 @@ def _sort_out(found: Found, readers: tuple[Reader, ...], options: ReadOptions) -
     return result
 
 
-def _takes(reader: Reader, file: RecordFile, options: ReadOptions) -> bool:
+def _takes(reader: Reader, file: RecordFile, head: bytes, options: ReadOptions) -> bool:
     if options.columns is not None and isinstance(reader, FlatReader):
         return reader.takes(file.path)
-    return reader.sniff(file.path, file.head)
+    return reader.sniff(file.path, head)
 
 
 def _expected(readers: tuple[Reader, ...]) -> str:
