@@ -30,8 +30,9 @@ NO_MODEL: Final = "no model is named"
 NO_PRICE: Final = "no price for this model"
 NO_USAGE: Final = "token counts are unknown"
 NO_PARTS: Final = "how much of the prompt was cached is unknown"
-NO_LIFETIME: Final = "the lifetime of the cache writes is unknown"
 SEVERAL: Final = "several models in one figure"
+TOGETHER: Final = " + "
+"""What joins the names of several models."""
 
 _BEDROCK: Final = re.compile(
     r"^(?:(?:us|eu|apac|jp|au|ca|global)\.)?(?:anthropic|amazon|meta|mistral|cohere|deepseek)\."
@@ -52,12 +53,15 @@ class Priced(NamedTuple):
         Day of the price, YYYY-MM-DD; NA where a hand-made table names none.
     reason : Series of string
         Why a row has no price; NA where it has one.
+    assumed : ndarray of bool
+        Cache writes of unknown lifetime were priced at the provider's default (five minutes), the cheaper one.
     """
 
     cost_nusd: pd.Series
     tiered: Bools
     date: pd.Series
     reason: pd.Series
+    assumed: Bools
 
 
 def spellings(model: str) -> tuple[str, ...]:
@@ -94,7 +98,8 @@ def price_rows(rows: pd.DataFrame, prices: PriceTable | None, *, whole_calls: bo
     """
     count = len(rows)
     cost, reason = np.zeros(count, dtype=np.int64), np.full(count, NO_MODEL, dtype=object)
-    tiered, date = np.zeros(count, dtype=bool), np.full(count, None, dtype=object)
+    tiered, assumed = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
+    date = np.full(count, None, dtype=object)
     tokens = {name: rows[name].fillna(0).to_numpy(dtype=np.int64) for name in KINDS}
     known = _known(rows)
     for at, found, day in _groups(rows, prices):
@@ -103,9 +108,11 @@ def price_rows(rows: pd.DataFrame, prices: PriceTable | None, *, whole_calls: bo
         reason[at] = NO_PRICE if found is None else None
         if found is not None:
             cost[at] = _cost({name: part[at] for name, part in tokens.items()}, found, whole_calls=whole_calls)
-            reason[at[_lifetime_unknown(rows, at, found)]] = NO_LIFETIME
+            assumed[at] = _lifetime_unknown(rows, at, found)
     whole = rows[["input_total", "output"]].notna().all(axis=1).to_numpy(dtype=bool)
     reason[~known] = np.where(whole[~known], NO_PARTS, NO_USAGE)
+    several = rows["served_model"].str.contains(TOGETHER, regex=False).fillna(value=False).to_numpy(dtype=bool)
+    reason[several] = SEVERAL
     nothing = known & (np.sum([*tokens.values()], axis=0) == 0)  # no tokens cost nothing at any price
     reason[nothing] = None
     cost[nothing] = 0
@@ -116,6 +123,7 @@ def price_rows(rows: pd.DataFrame, prices: PriceTable | None, *, whole_calls: bo
         tiered=tiered,
         date=pd.Series(date, dtype="string").mask(why.notna()),
         reason=why,
+        assumed=assumed & ~unpriced,
     )
 
 
@@ -154,7 +162,7 @@ def _groups(
     cache: dict[tuple[str, Any], tuple[tuple[Price, ...] | None, str | None]] = {}
     grouped: Any = keys.groupby(["served", "asked", "window"], dropna=False, sort=False)
     for (served, asked, when), part in grouped:
-        options = [name for name in (served, asked) if isinstance(name, str)]
+        options = [name for name in (served, asked) if isinstance(name, str) and TOGETHER not in name]
         if not options:
             continue
         found: tuple[tuple[Price, ...] | None, str | None] = (None, None)

@@ -15,7 +15,7 @@ import pandas as pd
 
 from harness_lab.errors import InputError
 from harness_lab.pricing import PriceTable
-from harness_lab.settlements._pricing import NO_PRICE, SEVERAL, Priced, price_rows
+from harness_lab.settlements._pricing import NO_PRICE, Priced, price_rows
 from harness_lab.usage import NUSD_PER_USD
 
 if TYPE_CHECKING:
@@ -44,12 +44,15 @@ class Recomputed:
         Where the prices come from.
     undated : int
         Rows without a time, priced at today's prices.
+    assumed : int
+        Rows that do not say how long their cache writes live, priced as five minutes (the default, and the cheaper).
     """
 
     rows: pd.DataFrame
     nodes: pd.DataFrame
     source: str
     undated: int = 0
+    assumed: int = 0
     _settlements: Any = field(default=None)
 
     @property
@@ -116,7 +119,7 @@ class Recomputed:
         for line in found:
             if line.compared:
                 figures = f"recorded ${line.recorded_usd:,.2f}, recomputed ${line.recomputed_usd:,.2f}"
-                ratio = "none" if line.ratio is None else f"{line.ratio:.3f}"
+                ratio = "none" if pd.isna(line.ratio) else f"{line.ratio:.3f}"
                 lines.append(f"  {_named(line.model)}: {figures}, ratio {ratio} ({line.compared:,} {line.level}(s))")
             elif line.priced:
                 lines.append(f"  {_named(line.model)}: recomputed ${line.recomputed_all_usd:,.2f}, no cost recorded")
@@ -127,6 +130,8 @@ class Recomputed:
         rough = int((self.rows["basis"].str.endswith("first tier") & self.rows["recomputed_nusd"].notna()).sum())
         if rough:
             lines.append(f"  {rough:,} node(s) have only totals, of models priced by prompt size: a lower bound")
+        if self.assumed:
+            lines.append(f"  {self.assumed:,} row(s) do not say how long cache writes live: priced as five minutes")
         if self.undated:
             lines.append(f"  {self.undated:,} row(s) have no time and are priced at today's prices")
         return "\n".join(lines)
@@ -218,7 +223,11 @@ def recompute(settlements: Settlements, prices: PriceTable | None = None) -> Rec
     rows = pd.concat(blocks, ignore_index=True)
     source = prices.source if prices is not None else _genai()
     undated = int((rows.pop("undated") & rows["recomputed_nusd"].notna()).sum()) if prices is None else 0
-    return Recomputed(rows=rows, nodes=_by_node(nodes, rows), source=source, undated=undated, _settlements=settlements)
+    assumed = int(rows.pop("assumed").sum())
+    by_node = _by_node(nodes, rows)
+    return Recomputed(
+        rows=rows, nodes=by_node, source=source, undated=undated, assumed=assumed, _settlements=settlements
+    )
 
 
 def _genai() -> str:
@@ -240,7 +249,6 @@ def _block(rows: pd.DataFrame, prices: PriceTable | None, *, whole_calls: bool) 
     rows = rows.reset_index(drop=True)
     priced: Priced = price_rows(rows, prices, whole_calls=whole_calls)
     model = rows["served_model"].fillna(rows["model"])
-    several = model.str.contains(" + ", regex=False).fillna(value=False) & priced.cost_nusd.isna()
     rough = "node totals, first tier" if not whole_calls else "call"
     usual = "call" if whole_calls else "node totals"
     return pd.DataFrame(
@@ -254,8 +262,9 @@ def _block(rows: pd.DataFrame, prices: PriceTable | None, *, whole_calls: bool) 
             "recorded_nusd": rows["cost_nusd"],
             "recomputed_nusd": priced.cost_nusd,
             "price_date": priced.date,
-            "reason": priced.reason.mask(several, SEVERAL),
+            "reason": priced.reason,
             "undated": rows["start_ns"].isna(),
+            "assumed": priced.assumed,
         }
     )
 

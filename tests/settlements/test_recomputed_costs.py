@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from harness_lab.errors import InputError
 from harness_lab.pricing import Price, PriceTable
-from harness_lab.settlements import Settlements, recompute
+from harness_lab.settlements import Settlements, read, recompute
 from harness_lab.usage import TokenCounts
 
 DATA = Path(__file__).parents[2] / ".." / "shared" / "data"
@@ -72,11 +73,18 @@ def test_what_has_no_price_is_unknown_and_named_with_its_reason() -> None:
     assert "not priced: 1 x zz-unheard-of, no price for this model" in found.summary()
 
 
-def test_a_cache_write_of_unknown_lifetime_is_not_guessed() -> None:
+def test_a_cache_write_of_unknown_lifetime_takes_the_default_and_is_counted() -> None:
     unknown = call(0) | {"cache_write": 100}
     found = recompute(one([unknown, unknown | {"cache_write_1h": 40}]), TIERED)
-    assert found.rows["recomputed_nusd"].tolist() == [pd.NA, 60 * 1_250 + 40 * 2_000]
-    assert found.rows["reason"][0] == "the lifetime of the cache writes is unknown"
+    assert found.rows["recomputed_nusd"].tolist() == [100 * 1_250, 60 * 1_250 + 40 * 2_000]
+    assert found.assumed == 1
+    assert "1 row(s) do not say how long cache writes live: priced as five minutes" in found.summary()
+
+
+def test_one_figure_for_several_models_is_not_priced_as_one_of_them() -> None:
+    models = "claude-opus-4-5 + claude-sonnet-4-5"
+    found = recompute(one([], served_model=models, input_fresh=5, cache_read=0, cache_write=0, output=5))
+    assert found.rows["reason"].tolist() == ["several models in one figure"]
 
 
 def test_a_call_without_tokens_costs_nothing_whatever_its_model() -> None:
@@ -161,3 +169,27 @@ def test_recorded_calls_of_a_tiered_model_cost_to_the_nano_dollar_what_was_recor
     found = recompute(table)
     assert len(found.rows) == 8_983
     assert (found.rows["recorded_nusd"] == found.rows["recomputed_nusd"]).all()
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the recorded sets are not on this computer")
+def test_recorded_sessions_of_pi_cost_what_was_recorded() -> None:
+    found = recompute(read(DATA / "pi-session", ids="kept"))
+    (line,) = found.to_frame().query("compared > 0").to_dict("records")
+    assert (line["compared"], line["level"]) == (439, "call")
+    assert line["ratio"] == pytest.approx(1.0, abs=1e-6)
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the recorded sets are not on this computer")
+def test_recorded_totals_of_headless_runs_cost_what_was_recorded_but_for_a_regional_surcharge() -> None:
+    rows = []
+    for file in sorted((DATA / "claude-code-result-json" / "runs").glob("*/claude_code_stdout.txt")):
+        for model, used in json.loads(file.read_text()).get("modelUsage", {}).items():
+            rows.append({"run": f"{file.parent.name} {model}", "model": model, **used})
+    used = pd.DataFrame(rows)
+    names = {"inputTokens": "input_fresh", "cacheReadInputTokens": "cache_read", "outputTokens": "output"}
+    columns = used.rename(columns={**names, "cacheCreationInputTokens": "cache_write"})
+    counts = columns[["run", "model", "input_fresh", "cache_read", "cache_write", "output"]]
+    cost = (used["costUSD"] * 1e9).round().astype("Int64")
+    frame = recompute(Settlements.from_columns(counts.assign(node="0", cost_nusd=cost))).to_frame().set_index("model")
+    assert frame.loc[frame.index.str.startswith("global."), "ratio"].tolist() == pytest.approx([1.0], abs=1e-6)
+    assert frame.loc[frame.index.str.startswith("us."), "ratio"].tolist() == pytest.approx([1 / 1.1], abs=1e-3)
