@@ -1,7 +1,7 @@
 """Held against the real bernstein 3.23.0, where an environment that has it is at hand.
 
 It needs Python 3.12: ``python3.12 -m venv ENV && ENV/bin/pip install -r tests/delegation/bernstein.txt`` and
-``HARNESS_LAB_BERNSTEIN_PYTHON=ENV/bin/python``. Without, the recorded answers of 3.23.0 stand (test_vectors.py).
+``HARNESS_LAB_BERNSTEIN_PYTHON=ENV/bin/python``. Without, the recorded answers of 3.23.0 stand (the behaviour cases).
 """
 
 from __future__ import annotations

@@ -1,0 +1,246 @@
+"""The one table of cases that we deliberately answer otherwise, or that do not apply to a library in Python.
+
+A row covers cases by what they say, not by what they are called: `id` is its example among the cases that come with the
+package. ``docs/deviations.md`` lists the same ids, and a test holds the two together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from harness_lab.conformance.shapes import Case
+
+Kind = Literal["deviating", "not_applicable"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deviation:
+    """One row of the table.
+
+    Parameters
+    ----------
+    area, id : str
+        The area, and a case that comes with the package and is covered.
+    reason : str
+        Why ours is another answer.
+    applies : callable
+        Whether a case is one of those that the row is about.
+    differs : frozenset of str
+        Names of the answer in which ours may be another; a difference in any other name is a failure.
+    kind : {"deviating", "not_applicable"}
+        Whether ours differs, or there is nothing to ask.
+    """
+
+    area: str
+    id: str
+    reason: str
+    applies: Callable[[Case], bool]
+    differs: frozenset[str] = frozenset()
+    kind: Kind = "deviating"
+
+
+def _row(area: str, id: str, reason: str, applies: Callable[[Case], bool], *differs: str) -> Deviation:
+    return Deviation(area=area, id=id, reason=reason, applies=applies, differs=frozenset(differs))
+
+
+def _aside(area: str, id: str, reason: str, applies: Callable[[Case], bool]) -> Deviation:
+    return Deviation(area=area, id=id, reason=reason, applies=applies, kind="not_applicable")
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _negative(values: Any) -> bool:
+    return any(_number(value) and value < 0 for value in values)
+
+
+def _texts(values: Any) -> bool:
+    return any(isinstance(value, str) for value in values)
+
+
+def _mode(case: Case) -> Mapping[str, Any]:
+    """Return the mode that a case resolves."""
+    entry: Mapping[str, Any] = case["given"]["config"]["modes"][case["when"]["mode"]]
+    return entry if case["area"] == "mode" else {}
+
+
+def _odd_list(case: Case, *names: str) -> bool:
+    """Whether one of a mode's lists is no list."""
+    return any(name in _mode(case) and not isinstance(_mode(case)[name], list) for name in names)
+
+
+def _odd_entry(case: Case) -> bool:
+    """Whether a list of a mode has an entry that is no name."""
+    lists = [value for value in _mode(case).values() if isinstance(value, list)]
+    return any(not isinstance(entry, str) for entries in lists for entry in entries)
+
+
+def _drifts(values: Any) -> bool:
+    """Whether a sum of binary fractions is another than the exact one."""
+    total, exact = 0.0, 0
+    for value in values:
+        total += value
+        exact += round(value * 10**9)
+    return total != exact / 10**9
+
+
+PRISM: Final = "prism-budgets"
+MALFORMED: Final = ("tools", "skills", "requires_approval", "subagents", "error_code", "message")
+
+PRISM_ROWS: Final = (
+    _row(PRISM, "LEDG-16", "a negative cost is refused with one line: as a metered zero it hides a fault",
+         lambda c: c["area"] == "ledger" and _negative(c["when"]["values"]),
+         "raises", "cost_usd", "unmetered_runs", "exhaustion"),
+    _row(PRISM, "LEDG-18", "money is counted in whole nano-dollars, so ten dimes are a dollar and reach the cap",
+         lambda c: c["area"] == "ledger" and _drifts(c["when"]["values"]), "cost_usd", "exhaustion"),
+    _row(PRISM, "LEDG-29", "an empty cancel reason reads cancelled: a stop always has a reason to show",
+         lambda c: c["area"] == "ledger" and "" in c["when"]["reasons"], "exhaustion"),
+    _row(PRISM, "BCFG-06", "a number written as text is a mistake in the config, not to be guessed",
+         lambda c: c["area"] == "budget_config" and _texts(c["given"]["config"].values()),
+         "raises", "max_steps", "max_cost_usd", "max_seconds"),
+    _row(PRISM, "BCFG-08", "a negative limit is refused: it cannot be meant",
+         lambda c: c["area"] == "budget_config" and _negative(c["given"]["config"].values()),
+         "raises", "max_steps", "max_cost_usd", "max_seconds"),
+    _row(PRISM, "NEST-21-OLD", "the remainder formula was a fault and is repaired upstream; the child has what is left",
+         lambda c: c["area"] == "nested_budget_superseded", "max_steps", "exhaustion"),
+    _row(PRISM, "SUBD-06", "an empty scope means the name: an empty address part lets children share a conversation",
+         lambda c: c["area"] == "subagent_declaration" and c["given"]["config"]["scope"] == "", "scope"),
+    _row(PRISM, "MODE-17", "an entry of a list that is no name is malformed: dropped, a gate on it would vanish",
+         _odd_entry, *MALFORMED),
+    _row(PRISM, "MODE-18", "a tool list that is no list is malformed, not an empty one",
+         lambda c: c["runtimes"] != ["php"] and _odd_list(c, "tools", "skills"), *MALFORMED),
+    _row(PRISM, "MODE-19", "the message says which list: one line should be enough to repair it",
+         lambda c: c["runtimes"] == ["php"] and _odd_list(c, "tools", "skills"), "message"),
+    _row(PRISM, "MODE-20", "an approval list that is no list is malformed: read as empty, every gate would vanish",
+         lambda c: c["runtimes"] != ["php"] and _odd_list(c, "requires_approval"), *MALFORMED),
+    _row(PRISM, "RUN-12", "a failed call may have been billed: it counts as a step, and its cost is unknown",
+         lambda c: c["area"] == "runtime" and "client_raises" in c["given"], "ledger_steps"),
+    _row(PRISM, "RUN-18", "the run record's status is exhausted: completed hides that a limit cut it off",
+         lambda c: c["area"] == "runtime" and c["then"]["finish_reason"] == "budget_exhausted", "run_status"),
+    _row(PRISM, "RUN-30", "an empty tool list offers none, as in the other two languages",
+         lambda c: c["area"] == "runtime" and c["given"]["requested_tools"] == [], "tools"),
+    _row(PRISM, "SUBR-05", "the parent's model gets the error's class: its text may hold anything; the call counts",
+         lambda c: c["area"] == "subagent_run" and "client_raises" in c["given"], "text", "ledger_steps"),
+    _row(PRISM, "SUBR-17", "a child that could make no call is refused before it has a session and a prompt",
+         lambda c: c["area"] == "subagent_run" and c["given"]["subagent_budget"]["max_steps"] == 0, "text"),
+)  # fmt: skip
+
+POOL: Final = "tangle-pool-and-floors"
+OWN_CEILING: Final = "an ask in a channel in which the pool has no limit becomes the child's own ceiling"
+CLOSED: Final = "what is known is charged, and money is closed from then on: an answer, not an error"
+DISJOINT: Final = "token counts are disjoint here, so a split that does not add up cannot be said"
+
+
+def _ops(case: Case, name: str) -> list[Mapping[str, Any]]:
+    return [op for op in case["when"] if op["op"] == name] if case["area"] == "pool" else []
+
+
+def _unbudgeted(case: Case) -> bool:
+    asked = any("maxUsd" in op["budget"] for op in _ops(case, "reserve"))
+    return asked and "maxUsd" not in case["given"]["root"]
+
+
+def _unknown_money(case: Case, name: str) -> bool:
+    unknown = any(op["spent"].get("usdKnown") is False for op in _ops(case, name))
+    return bool(unknown and "maxUsd" in case["given"]["root"])
+
+
+def _unbalanced(case: Case, name: str) -> bool:
+    spends = [op["spent"]["tokens"] for op in _ops(case, name)]
+    split = ("freshInput", "cacheRead", "cacheWrite")
+    return any("freshInput" in t and sum(t[part] for part in split) != t["input"] for t in spends)
+
+
+def _short_and_below(case: Case) -> bool:
+    given, asked = case["given"], case["when"][0]["budget"]["maxTokens"]
+    return bool(case["area"] == "floor" and given["root"]["maxTokens"] < asked < given["floor"])
+
+
+TANGLE_ROWS: Final = (
+    _row(POOL, "pool-root-invalid-4", "whole numbers are exact beyond 2^53 here",
+         lambda c: c["area"] == "pool" and any(_number(v) and v > 2**53 - 1 for v in c["given"]["root"].values()),
+         "throws", "field"),
+    _row(POOL, "pool-usd-unbudgeted-any-amount", OWN_CEILING, _unbudgeted, *(f"op_results[{i}]" for i in range(9))),
+    _row(POOL, "pool-unknown-usd-under-cap-taints", CLOSED, lambda c: _unknown_money(c, "reconcile"),
+         *(f"op_results[{i}]" for i in range(9)), "readout.usdLeft"),
+    _row(POOL, "pool-observe-unknown-usd-under-cap-refused-before-mutation", CLOSED,
+         lambda c: _unknown_money(c, "observe"),
+         *(f"op_results[{i}]" for i in range(9)), "readout.tokensLeft", "readout.usdLeft"),
+    _row(POOL, "charge-unknown-count-is-not-unknown-composition",
+         "a token count without its split is unknown in the channel of new tokens; there is one flag for both",
+         lambda c: any(op["spent"].get("tokensKnown") is False for op in _ops(c, "observe")),
+         "readout.cacheBreakdownKnown"),
+    _row(POOL, "charge-bad-partition-refused", DISJOINT, lambda c: _unbalanced(c, "reconcile"),
+         *(f"op_results[{i}]" for i in range(9))),
+    _row(POOL, "charge-malformed-spend-3", DISJOINT, lambda c: _unbalanced(c, "observe"),
+         *(f"op_results[{i}]" for i in range(9)), "readout.tokensLeft"),
+    _row(POOL, "floor-checked-after-pool",
+         "both answers are given, the floor's first: a pool that is short asks for less, which never helps here",
+         _short_and_below, "reason"),
+)  # fmt: skip
+
+TREES: Final = "tree-limits"
+
+
+def _tree_op(case: Case) -> str:
+    return str(case["when"]["op"])
+
+
+TREE_ROWS: Final = (
+    _row(TREES, "a-harness-agent-own-tree", "a harness that runs as a child stands under the outer limits",
+         lambda c: _tree_op(c) == "inner harness starts its own children", "inner_children_counted_by_outer"),
+    _row(TREES, "a-router-children-unlimited", "children that a router picks are counted and refused like any other",
+         lambda c: _tree_op(c).startswith("router picks"), "ran", "refused"),
+    _row(TREES, "a-code-start-ignores-own-refusal", "a start from code that a limit refuses is refused",
+         lambda c: _tree_op(c) == "ctx.agents.run(agent)", "runs"),
+    _row(TREES, "a-code-start-no-timer", "a child that code started has the same time limit",
+         lambda c: _tree_op(c).startswith("ctx.agents.run(agent that takes"), "completed"),
+    _row(TREES, "a-tool-timeout-promise-child-detached",
+         "what runs and spends is counted as running: the slot is free once the work has ended",
+         lambda c: bool(c["given"]["child"]["ignores_abort"]) and c["given"]["child"]["kind"] == "promise",
+         "result_at_ms", "slot_free_at_ms"),
+    _aside(TREES, "a-tool-nested-plain-chat-escapes", "a second, imported chat() of another runtime",
+           lambda c: _tree_op(c) == "child starts a grandchild" and "imported chat()" in c["given"]["child"]),
+)  # fmt: skip
+
+ITERATIONS: Final = "iteration-budget"
+
+
+def _uses_the_last_unit(case: Case) -> bool:
+    turns = sum(source != "programmatic" for source in case["when"]["charge"])
+    return bool(turns >= case["given"]["remaining"])
+
+
+def _too_many_in_a_reply(case: Case) -> bool:
+    calls = case["when"]["tool_calls_in_one_reply"]
+    return bool(calls.count("delegate_task") > case["given"]["max_concurrent_children"])
+
+
+ITERATION_ROWS: Final = (
+    _row(ITERATIONS, "c-budget-negative", "a negative budget is refused: it cannot be meant",
+         lambda c: _negative([c["given"]["max_total"]]), "raises", "results", "used", "remaining"),
+    _row(ITERATIONS, "c-skill-last-unit-raises", "N units allow N calls: the charge that uses the last one is no error",
+         _uses_the_last_unit, "results", "remaining"),
+    _row(ITERATIONS, "c-turn-cap-on-delegate-calls",
+         "a batch of more children than may run is refused whole: a dropped call looks like one that ran",
+         _too_many_in_a_reply, "raises", "kept", "dropped_silently"),
+    _row(ITERATIONS, "c-deleg-child-hit-cap-with-summary", "the status is exhausted: completed hides the limit",
+         lambda c: c["given"]["child_result"]["completed"] is False, "results"),
+    _aside(ITERATIONS, "c-code-sandbox-limits", "a list of another system's constants",
+           lambda c: _tree_op(c) == "defaults of execute_code"),
+    _aside(ITERATIONS, "c-loop-refund-sites", "a list of places in another system's code",
+           lambda c: _tree_op(c) == "list refunds"),
+)  # fmt: skip
+
+DELEGATION_ROWS: Final = (
+    _row("delegation", "b-ledger-float-drift", "money is whole nano-dollars: ten charges of 0.1 reach a limit of 1.0",
+         lambda c: _tree_op(c) == "record" and _drifts(c["when"]["costs"]), "after_each"),
+)  # fmt: skip
+
+DEVIATIONS: Final[tuple[Deviation, ...]] = (*PRISM_ROWS, *TANGLE_ROWS, *TREE_ROWS, *ITERATION_ROWS, *DELEGATION_ROWS)
+"""Every row; the first that covers a case counts."""
