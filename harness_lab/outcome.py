@@ -87,6 +87,19 @@ class Code(StrEnum):
     ACCOUNT_UNAVAILABLE = "account-unavailable"
     ITERATIONS_EXHAUSTED = "iterations-exhausted"
     TOOL_CALLS_EXHAUSTED = "tool-calls-exhausted"
+    COST_CAP_WOULD_EXCEED = "cost-cap-would-exceed"
+    COST_CAP_PRICE_MISSING = "cost-cap-price-missing"
+    COST_CAP_PRICE_INVALID = "cost-cap-price-invalid"
+    COST_CAP_PRICE_UNTRUSTED = "cost-cap-price-untrusted"
+    COST_CAP_OUTPUT_CEILING_MISSING = "cost-cap-output-ceiling-missing"
+    COST_CAP_TOOL_OVERHEAD_MISSING = "cost-cap-tool-overhead-missing"
+    COST_CAP_IMAGE_BOUND_MISSING = "cost-cap-image-bound-missing"
+    COST_CAP_DOCUMENT_UNBOUNDED = "cost-cap-document-unbounded"
+    COST_CAP_AUDIO_UNBOUNDED = "cost-cap-audio-unbounded"
+    COST_CAP_VIDEO_UNBOUNDED = "cost-cap-video-unbounded"
+    COST_CAP_MEDIA_UNKNOWN = "cost-cap-media-unknown"
+    COST_CAP_COMPACTION_CONFLICT = "cost-cap-compaction-conflict"
+    CALL_REFUSED = "call-refused"
 
 
 Helps = Literal["smaller", "larger", "wait", "other-path", "nothing"]

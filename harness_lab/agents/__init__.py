@@ -2,6 +2,7 @@
 
 from harness_lab.agents.approvals import PendingApproval, record_approval
 from harness_lab.agents.asyncio_runtime import AsyncioRuntime
+from harness_lab.agents.capped import CappedClient
 from harness_lab.agents.client import ModelClient, ModelError, ModelRequest, ModelResponse, ToolCall, ToolSpec
 from harness_lab.agents.envelope import RunUsage, SubagentResult
 from harness_lab.agents.errors import AgentError
@@ -36,6 +37,7 @@ __all__ = [
     "BudgetLeft",
     "Call",
     "Cancelled",
+    "CappedClient",
     "Child",
     "Children",
     "Event",

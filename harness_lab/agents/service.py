@@ -25,6 +25,7 @@ from harness_lab.clock import ns
 from harness_lab.errors import InputError
 from harness_lab.outcome import Outcome
 from harness_lab.policies.compose import Composed
+from harness_lab.policies.opened import name_run
 from harness_lab.usage import optional_count
 
 if TYPE_CHECKING:
@@ -202,6 +203,7 @@ class AgentRuntime:
         if spec is None:
             return Composed(first)
         more = [module.build(now) for module in spec.modules if module.kind != "shared_ledger"]
+        name_run(more, ledger.ledger.root_run_id)
         wait = None if spec.max_wait_s is None else ns(spec.max_wait_s)
         return Composed([*first, *more], max_wait_ns=wait)
 

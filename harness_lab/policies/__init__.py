@@ -1,7 +1,16 @@
 """The four questions, and named compositions of the modules that answer them."""
 
+from harness_lab.policies.call_costs import (
+    CallContext,
+    CallCostObserver,
+    CallRefused,
+    CallReservation,
+    CallSettlement,
+)
+from harness_lab.policies.caps import call_holds, hard_cap
 from harness_lab.policies.compose import Composed
 from harness_lab.policies.durable_account import DurableAccountSpec
+from harness_lab.policies.hard_cap import BoundViolation, CallHoldsSpec
 from harness_lab.policies.locked import Locked, locked
 from harness_lab.policies.opened import OpenPolicy
 from harness_lab.policies.period_budget import PeriodBudgetSpec
@@ -42,6 +51,13 @@ from harness_lab.policies.tree_limits import TreeLimitsSpec
 
 __all__ = [
     "COMPLETED",
+    "BoundViolation",
+    "CallContext",
+    "CallCostObserver",
+    "CallHoldsSpec",
+    "CallRefused",
+    "CallReservation",
+    "CallSettlement",
     "Composed",
     "DurableAccountSpec",
     "End",
@@ -66,8 +82,10 @@ __all__ = [
     "TreeLimitsSpec",
     "Use",
     "Wait",
+    "call_holds",
     "compose",
     "durable_account",
+    "hard_cap",
     "iteration_budget",
     "locked",
     "path_text",

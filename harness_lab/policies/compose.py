@@ -7,7 +7,7 @@ every limit that fell short and consumes nothing, and ``would(ask)`` is a dry ru
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness_lab.clock import Time
 from harness_lab.errors import AlreadySettled
@@ -49,7 +49,18 @@ class Composed:
     In memory and without locks: one event loop, or a lock around it.
     """
 
-    __slots__ = ("_cancelled", "_max_wait", "_news", "_queue", "_spawns", "_steps", "blocking", "channels", "modules")
+    __slots__ = (
+        "_cancelled",
+        "_max_wait",
+        "_news",
+        "_observed",
+        "_queue",
+        "_spawns",
+        "_steps",
+        "blocking",
+        "channels",
+        "modules",
+    )
 
     def __init__(self, modules: Sequence[Module], *, max_wait_ns: int | None = None) -> None:
         self.modules = tuple(modules)
@@ -60,6 +71,7 @@ class Composed:
             module.index = index
         self._spawns = [m for m in self.modules if m.asks_spawn]
         self._steps = [m for m in self.modules if m.asks_step]
+        self._observed: list[Any] = [m for m in self._steps if getattr(m, "observes", False)]
         self._queue: deque[Ticket] = deque()
         self._cancelled: dict[Ticket, str] = {}
         self._news: deque[News] = deque()
@@ -124,6 +136,8 @@ class Composed:
                 return self._not_now(ticket, modules, now)
         if self._queue and self._waits(ask) and self._is_behind(ticket):
             return self._wait(ticket, now)
+        if self._observed and (refused := self._reserved(ticket, now)):
+            return Refusal(refused)
         for module in modules:
             module.hold(ticket, now)
         return Grant(ticket)
@@ -151,6 +165,12 @@ class Composed:
     @staticmethod
     def _short(ask: Ask, modules: Sequence[Module], now: Time) -> tuple[Shortfall, ...]:
         return tuple(short for module in modules for short in module.short(ask, now))
+
+    def _reserved(self, ticket: Ticket, now: Time) -> tuple[Shortfall, ...]:
+        """Tell those who observe costs of a step that fits every limit, before anything is held; they may refuse it."""
+        if type(ticket.ask) is SpawnAsk:
+            return ()
+        return tuple(short for module in self._observed for short in module.reserve(ticket, now))
 
     def _end(self, ticket: Ticket, use: Use, now: Time) -> None:
         if ticket.state != OPEN:
@@ -205,6 +225,7 @@ class Composed:
         short = self._short(ticket.ask, modules, now)
         if short and all(s.helps == "wait" for s in short):
             return False
+        short = short or self._reserved(ticket, now)
         if short:
             ticket.state = SETTLED
             self._news.append(Refused(ticket, Refusal(short)))

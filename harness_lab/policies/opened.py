@@ -121,6 +121,7 @@ class OpenPolicy:
             module.build(now) if state is None else module.attach(state, run, named, now, wall)  # type: ignore[attr-defined]
             for module, state in zip(self.spec.modules, self._states, strict=True)
         ]
+        name_run(modules, run)
         wait = None if self.spec.max_wait_s is None else ns(self.spec.max_wait_s)
         return SharedComposed(modules, max_wait_ns=wait)
 
@@ -206,6 +207,10 @@ class SharedComposed(Composed):
         if short:
             return short
         try:
+            refused = self._reserved(ticket, now) if self._observed else ()
+            if refused:
+                commit.withdraw(ticket, now)
+                return refused
             for module in self._memory:
                 module.hold(ticket, now)
         except BaseException:
@@ -237,6 +242,13 @@ def check_order(modules: Sequence[object]) -> None:
         if getattr(module, "blocking", False):
             name = getattr(module, "kind", type(module).__name__)
             raise InputError("modules", expected=f"{name} in the last place: its commit decides", got="another order")
+
+
+def name_run(modules: Sequence[Any], run: str) -> None:
+    """Tell modules that name calls which run they belong to."""
+    for module in modules:
+        if hasattr(module, "run"):
+            module.run = run
 
 
 def scope_of(modules: Sequence[object]) -> Scope:

@@ -11,8 +11,9 @@ from harness_lab.errors import InputError
 from harness_lab.floors import FloorTable
 from harness_lab.policies.compose import Composed
 from harness_lab.policies.durable_account import DurableAccountSpec
+from harness_lab.policies.hard_cap import CallHoldsSpec
 from harness_lab.policies.iteration_budget import Counts, IterationBudgetSpec, Whose
-from harness_lab.policies.opened import OpenPolicy, Scope, check_order, scope_of
+from harness_lab.policies.opened import OpenPolicy, Scope, check_order, name_run, scope_of
 from harness_lab.policies.period_budget import PeriodBudgetSpec
 from harness_lab.policies.reservation_pool import Grants, Inside, ReservationPoolSpec
 from harness_lab.policies.runtime_floors import RuntimeFloorsSpec
@@ -36,6 +37,7 @@ MODULES: dict[str, type[Any]] = {
     "runtime_floors": RuntimeFloorsSpec,
     "period_budget": PeriodBudgetSpec,
     "durable_account": DurableAccountSpec,
+    "call_holds": CallHoldsSpec,
 }
 """Module specifications by kind."""
 
@@ -98,7 +100,9 @@ class PolicySpec:
         tree = self.module("tree_limits")
         if wait is not None and tree is not None and tree.timeout_from == "arrival" and tree.timeout_s is not None:
             wait = min(wait, ns(tree.timeout_s))  # nobody waits for a start that would be too late
-        return Composed([module.build(now) for module in self.modules], max_wait_ns=wait)
+        modules = [module.build(now) for module in self.modules]
+        name_run(modules, run)
+        return Composed(modules, max_wait_ns=wait)
 
     @property
     def scope(self) -> Scope:
@@ -151,7 +155,7 @@ def _module(entry: Mapping[str, Any]) -> ModuleSpec:
     if not isinstance(kind, str) or kind not in MODULES:
         raise InputError("kind of module", expected=f"one of {', '.join(MODULES)}", got=kind)
     values = {key: value for key, value in entry.items() if key != "kind"}
-    known = {f.name for f in fields(MODULES[kind])} - {"kind"}
+    known = {f.name for f in fields(MODULES[kind])} - {"kind", "observer"}
     unknown = sorted(set(values) - known)
     if unknown:
         raise InputError(f"parameters of {kind}", expected=f"some of {', '.join(sorted(known))}", got=unknown)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from decimal import Decimal
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from harness_lab.pricing.table import Price, PriceTable
@@ -40,6 +39,8 @@ def from_genai_prices(models: Iterable[str], *, at: datetime | None = None) -> P
     -----
     Tiers reprice the whole call once its prompt exceeds the threshold, as genai-prices itself does.
     """
+    from importlib.metadata import version  # loads a source of randomness, which enforcement does without
+
     when = at if at is not None else datetime.now(UTC)
     when = when if when.tzinfo else when.replace(tzinfo=UTC)
     found = {model: tiers for model in models if (tiers := _tiers(model, when))}
