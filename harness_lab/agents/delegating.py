@@ -122,12 +122,12 @@ class DelegationRules:
 
     @classmethod
     def hermes(cls, config: Mapping[str, Any]) -> DelegationRules:
-        """Read a hermes-agent 0.19.0 delegation config: bad numbers fall back, at least one child is allowed."""
+        """Read a delegation config as hermes-agent 0.19.0 does: bad numbers fall back, one child is always allowed."""
         return cls(
             max_depth=max(1, _number(config.get("max_spawn_depth"), 1)),
             max_children=max(1, _number(config.get("max_concurrent_children"), 3)),
             max_iterations=_number(config.get("max_iterations"), 50),
-            orchestrators=config.get("orchestrator_enabled", True) is not False,
+            orchestrators=_switch(config.get("orchestrator_enabled")),
             paused=bool(config.get("paused", False)),
         )
 
@@ -155,16 +155,17 @@ class DelegationRules:
         if len(tasks) > self.max_children:
             told = f"Too many tasks: {len(tasks)} provided, but max_concurrent_children is {self.max_children}"
             raise InputError("delegation", expected="no more tasks than may run", got=told)
-        return tuple(self._child(i, task, depth + 1) for i, task in enumerate(tasks))
+        role = request.get("role")
+        return tuple(self._child(i, task, depth + 1, role) for i, task in enumerate(tasks))
 
-    def _child(self, index: int, task: object, depth: int) -> DelegatedTask:
+    def _child(self, index: int, task: object, depth: int, role_of_all: object) -> DelegatedTask:
         if not isinstance(task, Mapping):
             told = f"Task {index} must be an object, got {type(task).__name__}"
             raise InputError("delegation", expected="tasks with a goal", got=told)
         goal = task.get("goal")
         if not isinstance(goal, str) or not goal.strip():
             raise InputError("delegation", expected="a goal for each task", got=f"Task {index} has no goal")
-        wanted = normal_role(task.get("role"))
+        wanted = normal_role(task.get("role") or role_of_all)
         may = self.orchestrators and depth < self.max_depth
         role: Role = wanted if may else "leaf"
         return DelegatedTask(goal=goal, role=role, depth=depth, max_iterations=self.max_iterations)
@@ -177,6 +178,8 @@ def _tasks(request: Mapping[str, Any]) -> Sequence[object]:
             tasks = json.loads(tasks)
         except (json.JSONDecodeError, RecursionError):
             raise InputError("delegation", expected="tasks as a list, or its JSON", got=tasks) from None
+        if not isinstance(tasks, list):
+            raise InputError("delegation", expected="tasks as a list, or its JSON", got=tasks)
     if isinstance(tasks, list) and tasks:
         return tasks
     if isinstance(request.get("goal"), str) and request["goal"].strip():
@@ -204,4 +207,15 @@ def _plain(name: str) -> str:
 
 
 def _number(value: object, default: int) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else default
+    """Return a number of a config; what is no whole number, not even as text, is the default."""
+    try:
+        return max(0, int(value))  # type: ignore[call-overload, no-any-return]
+    except (TypeError, ValueError, OverflowError):
+        return default
+
+
+def _switch(value: object) -> bool:
+    """Return whether a switch is on: it is unless the config says otherwise, as a word or not."""
+    if isinstance(value, str):
+        return value.strip().lower() in {"true", "1", "yes", "on"}
+    return value is not False
