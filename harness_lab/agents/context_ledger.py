@@ -87,6 +87,11 @@ class ContextLedger(SharedLedger):
         if declared is not None:
             self._begins = self._under(self._begins, Ceiling.of(declared))
 
+    @property
+    def whole(self) -> bool:
+        """Whether the budget that it begins with is one of the whole tree, and not a child's declaration."""
+        return self._begins.above is None
+
     def announce(self, path: Path, declared: RunBudget) -> None:
         """Say what a child that is about to be asked for may use, its time included."""
         self._announced[path] = Ceiling.of(declared)

@@ -25,6 +25,7 @@ from harness_lab.clock import ns
 from harness_lab.errors import InputError
 from harness_lab.outcome import Outcome
 from harness_lab.policies.compose import Composed
+from harness_lab.policies.hard_cap import CallHolds
 from harness_lab.policies.opened import name_run
 from harness_lab.usage import optional_count
 
@@ -204,6 +205,10 @@ class AgentRuntime:
             return Composed(first)
         more = [module.build(now) for module in spec.modules if module.kind != "shared_ledger"]
         name_run(more, ledger.ledger.root_run_id)
+        for module in more:
+            if isinstance(module, CallHolds):
+                spent = ledger.ledger
+                module.carry_on(spent.cost_nusd, spent.unmetered_runs, root_counts_it=ledger.whole)
         wait = None if spec.max_wait_s is None else ns(spec.max_wait_s)
         return Composed([*first, *more], max_wait_ns=wait)
 

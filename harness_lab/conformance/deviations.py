@@ -128,6 +128,10 @@ PRISM_ROWS: Final = (
          lambda c: c["area"] == "subagent_run" and "client_raises" in c["given"], "text", "ledger_steps"),
     _row(PRISM, "SUBR-17", "a child that could make no call is refused before it has a session and a prompt",
          lambda c: c["area"] == "subagent_run" and c["given"]["subagent_budget"]["max_steps"] == 0, "text"),
+    _row(PRISM, "CAP-01", "a run that its cap stopped is exhausted, not failed: no retry would help it",
+         lambda c: c["when"]["op"] == "before_each_model_call", "run_failure_reason"),
+    _row(PRISM, "CAP-10", "an observer is told the call's place in its run; a settlement names its call",
+         lambda c: c["when"]["op"] == "observer_contract", "reserving_args", "settled_args", "settlement_fields"),
 )  # fmt: skip
 
 POOL: Final = "tangle-pool-and-floors"
@@ -148,6 +152,11 @@ def _unbudgeted(case: Case) -> bool:
 def _unknown_money(case: Case, name: str) -> bool:
     unknown = any(op["spent"].get("usdKnown") is False for op in _ops(case, name))
     return bool(unknown and "maxUsd" in case["given"]["root"])
+
+
+def _child_of_unknown_money(case: Case) -> bool:
+    unknown = any("usdKnown=false" in event for event in case["given"]["events"])
+    return case["area"] == "settlement" and unknown and "maxUsd" in case["given"]["root"]
 
 
 def _unbalanced(case: Case, name: str) -> bool:
@@ -179,6 +188,13 @@ TANGLE_ROWS: Final = (
          *(f"op_results[{i}]" for i in range(9))),
     _row(POOL, "charge-malformed-spend-3", DISJOINT, lambda c: _unbalanced(c, "observe"),
          *(f"op_results[{i}]" for i in range(9)), "readout.tokensLeft"),
+    _row(POOL, "settle-unknown-usd-under-cap-down", CLOSED, _child_of_unknown_money,
+         "kind", "infra", "reason_contains", "readout.usdLeft"),
+    _row(POOL, "wait-refused-after-last-settles-short", "a refused ask is no reservation: nothing of it stays open",
+         lambda c: any("openReservations" in op for op in _ops(c, "check")), *(f"op_results[{i}]" for i in range(9))),
+    _row(POOL, "cost-negative-tokens", "a negative count is refused with one line: it cannot be meant",
+         lambda c: c["area"] == "cost" and _negative([c["given"]["inputTokens"]]),
+         "raises", "usd", "usdKnown", "provenance"),
     _row(POOL, "floor-checked-after-pool",
          "both answers are given, the floor's first: a pool that is short asks for less, which never helps here",
          _short_and_below, "reason"),

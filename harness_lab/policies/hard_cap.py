@@ -3,7 +3,7 @@
 While every bound holds, spent + held never exceeds a cap, whatever runs side by side. Reaching it exactly is allowed. A
 bill above its bound is charged in full, recorded, and ends admission: the bounds cannot be relied on any more.
 
-A child's own declaration of cost is a cap on it and all below it, inside its parent's.
+A node's own declaration of cost is a cap on it and all below it, inside its parent's.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class CallHoldsSpec:
     calls, input, tokens, fresh : int or None
         Caps of the tree: model calls; prompt tokens; all tokens; newly presented tokens.
     cost_usd : float or None
-        Dollars of the tree. A child's declared cost is a cap of its own, also where the tree has none.
+        Dollars of the tree. What a node declares (the root, or any child) is a cap of its own, also where the tree has
+        none.
     unknown_usage : {"charge-hold", "charge-prompt", "release"}
         What a call that ended without usage is charged: its worst case; the prompt's part of it, where the bound says
         which that is, else nothing; or nothing. In the last two, spend is a lower bound from then on, and what is
@@ -147,7 +148,18 @@ class CallHolds:
 
     asks_spawn = True
     asks_step = True
-    __slots__ = ("_calls", "_channels", "_ids", "_open", "_spec", "index", "pot", "run", "violations")
+    __slots__ = (
+        "_calls",
+        "_channels",
+        "_ids",
+        "_open",
+        "_root_counts_it",
+        "_spec",
+        "index",
+        "pot",
+        "run",
+        "violations",
+    )
 
     def __init__(self, spec: CallHoldsSpec) -> None:
         self._spec = spec
@@ -156,6 +168,7 @@ class CallHolds:
         self._open: dict[Ticket, _Held] = {}
         self._ids: dict[Ticket, str] = {}
         self._calls = 0
+        self._root_counts_it = False
         self.violations: list[BoundViolation] = []
         self.run = ""
         self.index = 0
@@ -177,6 +190,21 @@ class CallHolds:
                 if asked is None or pot.ended or pot.unknown[i] or spent[i] + held[i] + asked > limit:
                     return self._shortfalls(ask)
         return ()
+
+    def carry_on(self, spent_nusd: int, unknown: int, *, root_counts_it: bool) -> None:
+        """Begin in the middle of a tree.
+
+        Parameters
+        ----------
+        spent_nusd : int
+            What the tree has cost so far, nano-dollars.
+        unknown : int
+            How many of its calls did not report their cost.
+        root_counts_it : bool
+            Whether the budget of the node at which this begins is one of the whole tree, so that it counts there too.
+        """
+        self.pot.spent[COST], self.pot.unknown[COST] = spent_nusd, unknown
+        self._root_counts_it = root_counts_it
 
     def reserve(self, ticket: Ticket, now: Time) -> Sequence[Shortfall]:
         """Tell the observer of a call that fits every limit; return its refusal."""
@@ -203,7 +231,9 @@ class CallHolds:
         ask = ticket.ask
         if type(ask) is SpawnAsk:
             above: tuple[CapPot, ...] = (self.pot,) if ticket.parent is None else ticket.parent.memory[self.index]
-            ticket.memory[self.index] = above if ticket.parent is None else self._chain(above, ask.budget)
+            ticket.memory[self.index] = chain = self._chain(above, ask.budget)
+            if ticket.parent is None and self._root_counts_it and len(chain) > 1:
+                chain[1].spent[COST], chain[1].unknown[COST] = self.pot.spent[COST], self.pot.unknown[COST]
             return
         bound = _counted(ask)
         chain: tuple[CapPot, ...] = ticket.memory[self.index]

@@ -10,6 +10,7 @@ import pytest
 from harness_lab.agents import AgentRuntime, ModelError, ModelResponse, ModeRegistry, Tool, ToolCall, ToolRegistry
 from harness_lab.agents.capped import CappedClient
 from harness_lab.agents.scripted import ScriptedClient
+from harness_lab.budget import RunBudget, RunContext
 from harness_lab.outcome import Outcome
 from harness_lab.policies import CallRefused, hard_cap
 from harness_lab.pricing import CapPrices
@@ -156,3 +157,18 @@ def test_a_dearer_model_that_served_the_call_is_charged_as_such() -> None:
     service = AgentRuntime(capped, ModeRegistry({"modes": {"chat": {"model": "m"}}}), bound=capped.bound)
     response = asyncio.run(service.send(service.sessions.session("s"), "go"))
     assert response.tree.cost_usd == 0.03
+
+
+@pytest.mark.parametrize("cap", [None, 0.05])
+def test_a_context_that_goes_on_for_several_turns_has_one_cap(cap: float | None) -> None:
+    client = ScriptedClient(
+        [ModelResponse(text="hi", usage=TokenCounts(input_fresh=100, output=1000))], repeat_last=True
+    )
+    capped = CappedClient(client, CapPrices({"m": ENTRY}), output_ceiling=1000)
+    modes = ModeRegistry({"modes": {"chat": {"model": "m", "max_steps": 9}}})
+    service = AgentRuntime(capped, modes, policy=hard_cap(cap), bound=capped.bound)
+    session, context = service.sessions.session("s"), RunContext.root("r", RunBudget(20, 0.05))
+    ends = [asyncio.run(service.send(session, "go", context=context)).outcome for _ in range(4)]
+    assert ends == [Outcome.COMPLETED] * 3 + [Outcome.EXHAUSTED]
+    assert len(client.requests) == 3
+    assert context.ledger.cost_nusd == 3 * nusd(0.0153)

@@ -12,8 +12,6 @@ from harness_lab.conformance import AREAS, DEVIATIONS, Report, differing, run, s
 DOCS = Path(__file__).parents[2] / "docs" / "deviations.md"
 SHARE = 0.15
 COMPLETE = ("tree-limits", "iteration-budget", "delegation")
-HARD_CAP = {"CAP-01", "CAP-04", "CAP-06", "CAP-07", "CAP-08", "CAP-09", "CAP-10", "CAP-11", "CAP-12"}
-"""Cases of the documented hard cost cap: nothing answers them yet, so they fail."""
 UNDER_THE_PRESET = {
     "b-payload-path-collides-with-str",
     "b-journal-reopen-without-resume",
@@ -47,9 +45,9 @@ def test_at_most_15_percent_of_an_area_deviate(report: Report, area: str) -> Non
     assert counts["deviating"] <= SHARE * sum(counts.values())
 
 
-def test_of_prism_harness_only_the_hard_cap_fails(report: Report) -> None:
-    assert _ids(report, "prism-budgets", "failed") == HARD_CAP
-    assert report.to_dict()["prism-budgets"] == {"passed": 106, "deviating": 16, "not_applicable": 0, "failed": 9}
+def test_no_case_of_prism_harness_fails(report: Report) -> None:
+    assert _ids(report, "prism-budgets", "failed") == set()
+    assert report.to_dict()["prism-budgets"] == {"passed": 113, "deviating": 18, "not_applicable": 0, "failed": 0}
 
 
 def test_what_the_library_lacks_of_tangle_counts_as_failed_and_not_as_inapplicable(report: Report) -> None:
@@ -107,6 +105,12 @@ INSTEAD: dict[str, dict[str, Any]] = {  # what ours says in place of the case's 
     "RUN-30": {"tools": []},
     "SUBR-05": {"text": "The [researcher] subagent failed: RuntimeError.", "ledger_steps": 1},
     "SUBR-17": {"text": "The [researcher] subagent did not run: no steps remain in the run tree for this subagent."},
+    "CAP-01": {"run_failure_reason": "budget_exhausted"},
+    "CAP-10": {
+        "reserving_args": ["CallReservation", "CallContext"],
+        "settled_args": ["CallSettlement", "CallContext"],
+        "settlement_fields": ["callId", "outcome", "chargedUsd", "usageKnown"],
+    },
     "a-harness-agent-own-tree": {"inner_children_counted_by_outer": True},
     "a-router-children-unlimited": {"ran": 1, "refused": 2},
     "a-code-start-ignores-own-refusal": {"runs": False},

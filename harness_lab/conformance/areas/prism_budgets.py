@@ -12,7 +12,7 @@ from harness_lab.agents.readout import BudgetLeft
 from harness_lab.budget import RunBudget, RunContext
 from harness_lab.budget.lease import LeasedTask, LeaseGrant, extend_lease
 from harness_lab.clock import ManualClock
-from harness_lab.conformance.areas import prism_runs
+from harness_lab.conformance.areas import prism_hard_cap, prism_runs
 from harness_lab.conformance.areas.prism_values import budget_of, ledger_of
 from harness_lab.conformance.shapes import Area, UnknownShape, differences, operation
 from harness_lab.errors import InputError
@@ -188,15 +188,11 @@ ANSWERS: Final[dict[str, Callable[[Case, str], Answer]]] = {
     "subagent_run": prism_runs.subagent_run,
     "outcome": prism_runs.outcome,
     "tree": prism_runs.tree,
+    "hard_cap_doc": prism_hard_cap.hard_cap_doc,
 }
-
-HARD_CAP: Final = "hard_cap_doc"
-"""The documented hard cost cap: nothing here answers it yet."""
 
 
 def _answer(case: Case, preset: str | None) -> Answer:
-    if case["area"] not in ANSWERS:
-        raise UnknownShape("the hard cost cap has no mapping")
     return ANSWERS[case["area"]](case, preset or "prism-py")
 
 
@@ -209,7 +205,7 @@ def _presets(case: Case) -> tuple[str | None, ...]:
 
 AREA: Final = Area(
     name="prism-budgets",
-    parts=frozenset({*ANSWERS, HARD_CAP}),
+    parts=frozenset(ANSWERS),
     answer=_answer,
     presets=_presets,
     compare=differences,
