@@ -76,7 +76,7 @@ def differences(case: Case, answer: Answer) -> Differences:
     """Return where an answer differs: every name in ``then`` must be answered, and alike.
 
     A name that ends in ``_contains`` (or ``_containing``) asks for a part of a text, ``_prefix`` for its beginning,
-    ``_between`` for a number in a range.
+    ``_between`` for a number in a range, ``_approx`` for one that is near.
     """
     found: Differences = {}
     for name, wanted in case["then"].items():
@@ -101,7 +101,9 @@ def same(wanted: Any, got: Any) -> bool:
     return bool(wanted == got)
 
 
-_PARTS = ("_contains", "_containing", "_prefix", "_between")
+_PARTS = ("_contains", "_containing", "_prefix", "_between", "_approx")
+NEAR = 1e-4
+"""How far a number may be from one that a case gives approximately, of its size."""
 
 
 def _answered(name: str, answer: Answer) -> Any:
@@ -122,4 +124,6 @@ def _agrees(name: str, wanted: Any, got: Any) -> bool:
         return isinstance(got, str) and got.startswith(str(wanted))
     if name.endswith("_between"):
         return isinstance(got, (int, float)) and bool(wanted[0] <= got <= wanted[1])
+    if name.endswith("_approx"):
+        return isinstance(got, (int, float)) and abs(got - wanted) <= NEAR * abs(wanted)
     return same(wanted, got)

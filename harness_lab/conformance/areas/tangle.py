@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from harness_lab.conformance.areas import tangle_floors, tangle_pool
+from harness_lab.conformance.areas import tangle_floors, tangle_limits, tangle_money, tangle_pool
 from harness_lab.conformance.areas.tangle_words import agreement
 from harness_lab.conformance.shapes import Area, UnknownShape, ours_only
 
@@ -20,7 +20,16 @@ PARTS: Final = (
     "admission", "concurrency", "cost", "deadline", "driver", "failure-class", "floor", "keys", "never-settled",
     "per-worker", "pool", "refusal-text", "resume", "settlement", "supervisor",
 )  # fmt: skip
-ANSWERS: Final[dict[str, Callable[[Case], Answer]]] = {"pool": tangle_pool.pool, "floor": tangle_floors.floor}
+ANSWERS: Final[dict[str, Callable[[Case], Answer]]] = {
+    "pool": tangle_pool.pool,
+    "floor": tangle_floors.floor,
+    "deadline": tangle_limits.deadline,
+    "admission": tangle_limits.admission,
+    "concurrency": tangle_limits.concurrency,
+    "settlement": tangle_limits.settlement,
+    "failure-class": tangle_money.failure_class,
+    "cost": tangle_money.cost,
+}
 
 
 def _answer(case: Case, _preset: str | None) -> Answer:

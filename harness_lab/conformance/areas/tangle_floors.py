@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from harness_lab.agents.groups import Agents
 from harness_lab.clock import Time
 from harness_lab.conformance.shapes import UnknownShape
 from harness_lab.floors import FloorKey, FloorRow, FloorTable, preflight
 from harness_lab.outcome import INPUT, Refusal
 from harness_lab.policies import Grant, SpawnAsk, reservation_pool
+from harness_lab.simulate import SimRuntime
 from harness_lab.usage import amounts
 
 if TYPE_CHECKING:
@@ -29,6 +31,8 @@ ROOMY: Final = 10**6
 def floor(case: Case) -> Answer:
     """Look a floor up, list what was measured, or ask to start a child."""
     given, (when, *more) = case["given"], case["when"]
+    if not more and when == {"op": "spawn", "factory": "raises"}:
+        return _thrown(given)
     if more or "factory" in when or when["op"] not in ("lookup", "lookup_effective", "scan_table", "spawn"):
         raise UnknownShape(f"a floor's operation {when['op']} with {', '.join(sorted(set(when) - {'op'}))}")
     if when["op"] == "spawn":
@@ -56,17 +60,48 @@ def _spawned(given: Mapping[str, Any], budget: Mapping[str, Any]) -> dict[str, A
     granted = isinstance(answer, Grant)
     if not isinstance(answer, Refusal):
         return {"ok": granted}
-    pool = policy.modules[1].pool  # type: ignore[attr-defined]
     return {
         "ok": False,
         "reason": str(answer.code),
         "deficit": preflight(table, _path(given["backend"]), budget["maxTokens"]).shortfall,
-        "readout": {"tokensLeft": pool.free()[INPUT], "reservedTokens": pool.held()[INPUT]},
-        "open_tickets": sum(1 for held in pool.held() if held),
+        **_left(policy),
         "live_workers": int(granted),
         "executor_constructed": granted,
         "journal_events": len(list(policy.outbox())),
     }
+
+
+def _thrown(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Start a child whose making raises, and read what is then held."""
+    root = given["root"]
+    policy = reservation_pool(input=root["maxTokens"], calls=root["maxIterations"]).start()
+    top = policy.spawn(SpawnAsk(None, (), amounts()), NOW)
+    if not isinstance(top, Grant):
+        raise UnknownShape("a root that may not start")
+    runtime = SimRuntime()
+
+    async def child(_below: Agents, _task: Any) -> None:
+        raise ValueError("factory boom")
+
+    budgets = {"child": amounts(input=root["maxTokens"] // 2, calls=1)}
+    agents = Agents(runtime, policy, top.ticket, {"child": child}, budgets=budgets)
+    raised: list[str] = []
+
+    async def main() -> None:
+        try:
+            await agents.run("child")
+        except ValueError as error:
+            raised.append(str(error))
+
+    runtime.kernel.spawn(main(), "main")
+    runtime.kernel.run()
+    return {"raises": ", ".join(raised), **_left(policy)}
+
+
+def _left(policy: Any) -> dict[str, Any]:
+    pool = next(module.pool for module in policy.modules if hasattr(module, "pool"))
+    readout = {"tokensLeft": pool.free()[INPUT], "reservedTokens": pool.held()[INPUT]}
+    return {"readout": readout, "open_tickets": sum(1 for held in pool.held() if held)}
 
 
 def _table(floors: Mapping[str, int]) -> FloorTable:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from harness_lab.budget import Allocation, ReservationPool
+from harness_lab.conformance.areas import tangle_queue
+from harness_lab.conformance.areas.tangle_values import NAMES, ask_of, spent_of, told
 from harness_lab.conformance.shapes import UnknownShape
 from harness_lab.errors import InputError
+from harness_lab.limits import SubagentLimits
 from harness_lab.outcome import CALLS, COST, FRESH, Code
-from harness_lab.usage import NUSD_PER_USD, Amounts, TokenCounts, nusd
+from harness_lab.usage import NUSD_PER_USD
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,12 +19,9 @@ if TYPE_CHECKING:
     from harness_lab.budget import Overspend
     from harness_lab.conformance.shapes import Answer, Case
 
-FIELDS: Final = {"maxIterations": CALLS, "maxTokens": FRESH, "maxUsd": COST}
-NAMES: Final = {"fresh": "tokens", "calls": "iterations", "cost": "usd"}
-"""Channels, as tangle calls them; its tokens are the newly presented ones."""
+OURS: Final = {"maxIterations": "calls", "maxTokens": "fresh", "maxUsd": "cost", "deadlineMs": "timeout_s"}
+"""What the limits of a pool are called here, as errors name them."""
 NEGATIVE: Final = "must be non-negative"
-FLAGS: Final = ("tokensKnown", "cacheBreakdownKnown")
-SPLIT: Final = ("freshInput", "cacheRead", "cacheWrite")
 
 
 def pool(case: Case) -> Answer:
@@ -30,8 +30,13 @@ def pool(case: Case) -> Answer:
     unknown = set(given) - {"root", "derived_from", "note"}
     if unknown:
         raise UnknownShape(f"a pool has no {', '.join(sorted(unknown))} yet")
+    if any("options" in op for op in case["when"]):
+        return tangle_queue.queue(case)
     try:
-        world = _World(given["root"], case.get("era", "E3"))
+        root = dict(given["root"])
+        if (deadline := root.pop("deadlineMs", None)) is not None:
+            SubagentLimits(timeout_s=deadline / 1000)  # a pool has no deadline of its own: its tree has a time limit
+        world = _World(root, case.get("era", "E3"))
     except InputError as error:
         return {"throws": NEGATIVE, "field": _field(error)}
     results = [world.do(op) for op in case["when"] if op["op"] != "construct"]
@@ -42,7 +47,7 @@ class _World:
     """A pool, its tickets, and its answers in the words of the cases."""
 
     def __init__(self, root: Mapping[str, Any], era: str) -> None:
-        self.pool = ReservationPool(_ask(root))
+        self.pool = ReservationPool(ask_of(root))
         self.tickets: dict[str, Allocation] = {}
         self.raises_overspend = era == "E1"
 
@@ -54,20 +59,20 @@ class _World:
             "observe": self._observe,
             "assertNoOpenTickets": self._no_open_tickets,
         }
-        if op["op"] not in operations or "options" in op or "partial" in op:
-            raise UnknownShape(f"the pool's operation {op['op']} {op.get('options', '')}".rstrip())
+        if op["op"] not in operations or "partial" in op:
+            raise UnknownShape(f"the pool's operation {op['op']}")
         return operations[op["op"]](op)
 
     def _reserve(self, op: Mapping[str, Any]) -> dict[str, Any]:
         try:
-            answer = self.pool.reserve(_ask(op["budget"]))
+            answer = self.pool.reserve(ask_of(op["budget"]))
         except InputError:
             return {"throws": NEGATIVE}
         if isinstance(answer, Allocation):
             self.tickets[op["as"]] = answer
             return {"ok": True}
         short = [
-            {"channel": NAMES[s.channel], "requested": _told(s.channel, s.asked), "free": _told(s.channel, s.free)}
+            {"channel": NAMES[s.channel], "requested": told(s.channel, s.asked), "free": told(s.channel, s.free)}
             for s in answer.shortfalls
         ]
         code = Code.BUDGET_EXHAUSTED if answer.code is Code.SPEND_UNKNOWN else answer.code
@@ -76,21 +81,21 @@ class _World:
     def _reconcile(self, op: Mapping[str, Any]) -> dict[str, Any]:
         ticket = self.tickets[op["ticket"]]
         try:
-            self.pool.charge(ticket, _spent(op["spent"]))
+            self.pool.charge(ticket, spent_of(op["spent"]))
         except InputError as error:
             return {"throws": str(error)}
         over = self.pool.reconcile(ticket)
         if self.raises_overspend and over:
             return {"throws": "; ".join(map(_spelled, over))}
         facts = [
-            {"channel": NAMES[o.channel], "reserved": _told(o.channel, o.held), "spent": _told(o.channel, o.spent)}
+            {"channel": NAMES[o.channel], "reserved": told(o.channel, o.held), "spent": told(o.channel, o.spent)}
             for o in over
         ]
         return {"returns": {"overspent": facts}} if facts else {}
 
     def _observe(self, op: Mapping[str, Any]) -> dict[str, Any]:
         try:
-            self.pool.observe(_spent(op["spent"]))
+            self.pool.observe(spent_of(op["spent"]))
         except InputError as error:
             return {"throws": str(error)}
         return {}
@@ -114,51 +119,12 @@ class _World:
         }
 
 
-def _ask(budget: Mapping[str, Any]) -> Amounts:
-    unknown = set(budget) - set(FIELDS)
-    if unknown:
-        raise UnknownShape(f"a pool's budget has no {', '.join(sorted(unknown))} yet")
-    usd = budget.get("maxUsd")
-    return (budget["maxIterations"], None, None, budget["maxTokens"], None if usd is None else nusd(usd))
-
-
-def _spent(spent: Mapping[str, Any]) -> Amounts:
-    """Return what was used: newly presented tokens, unknown where their count or their split is."""
-    tokens = spent["tokens"]
-    if set(spent) - {"iterations", "tokens", "usd", "ms", "tokensKnown", "usdKnown"}:
-        raise UnknownShape("use of a named resource")
-    for flag in FLAGS:
-        if tokens.get(flag, False) is not False:
-            raise UnknownShape(f"tokens with {flag} {tokens[flag]!r}")
-    known = spent.get("tokensKnown", True) and not any(flag in tokens for flag in FLAGS)
-    fresh = _counts(tokens).newly_presented if known else None
-    cost = nusd(spent["usd"]) if spent.get("usdKnown", True) else None
-    return (spent["iterations"], 0, 0, fresh, cost)
-
-
-def _counts(tokens: Mapping[str, Any]) -> TokenCounts:
-    """Return disjoint counts; an input that its split does not add up to cannot be said in them."""
-    read, written = tokens.get("cacheRead", 0), tokens.get("cacheWrite", 0)
-    fresh = tokens.get("freshInput", tokens["input"])
-    return TokenCounts(input_fresh=fresh, cache_read=read, cache_write=written, output=tokens["output"])
-
-
 def _field(error: InputError) -> str:
-    return next((field for field in FIELDS if NAMES_OF[field] in error.what), error.what)
-
-
-NAMES_OF: Final = {"maxIterations": "calls", "maxTokens": "fresh", "maxUsd": "cost"}
-
-
-def _told(channel: str, amount: int | None) -> float | int | None:
-    if amount is None or channel != "cost":
-        return amount
-    whole, part = divmod(amount, NUSD_PER_USD)
-    return amount / NUSD_PER_USD if part else whole
+    return next((field for field, name in OURS.items() if name in error.what), error.what)
 
 
 def _spelled(over: Overspend) -> str:
-    held, spent = _told(over.channel, over.held), _told(over.channel, over.spent)
+    held, spent = told(over.channel, over.held), told(over.channel, over.spent)
     if over.channel == "cost":
         return f"spent ${spent} > reserved ${held}"
     return f"spent {spent} {NAMES[over.channel]} > reserved {held}"
