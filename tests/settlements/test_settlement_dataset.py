@@ -285,10 +285,10 @@ def test_two_processes_that_append_at_once_lose_nothing(tmp_path) -> None:
     assert SettlementStore(tmp_path / "s").runs() == 8
 
 
-@pytest.mark.parametrize("rows", [200_000, pytest.param(3_000_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rows", [80_000, pytest.param(3_000_000, marks=pytest.mark.slow)])
 def test_a_scan_of_one_column_does_not_hold_the_table(tmp_path, rows: int) -> None:
     store = SettlementStore(tmp_path)
-    step = 100_000
+    step = 40_000
     for first in range(0, rows, step):
         runs = pd.array([f"r{n:08d}" for n in range(first, first + step)], dtype="string")
         store.append(Settlements.from_columns({"run": runs, "node": "0", "cost_nusd": range(first, first + step)}))
