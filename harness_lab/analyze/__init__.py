@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from harness_lab.analyze.best import BestPolicy, best_policy
+from harness_lab.analyze.caps import CapCheck, cap_check
 from harness_lab.analyze.ceilings import CeilingChoice, ceiling, ceiling_curve
 from harness_lab.analyze.cheapest import CheapestCeiling, cheapest_ceiling
 from harness_lab.analyze.compare import Comparison, compare
@@ -19,11 +20,13 @@ from harness_lab.analyze.period_budget import PeriodBudget, period_budget
 from harness_lab.analyze.prices import Repriced, reprice
 from harness_lab.analyze.runs import run_table
 from harness_lab.analyze.spend import SpendSplit, spend_split
+from harness_lab.analyze.symptoms import Symptoms, symptoms
 from harness_lab.analyze.truth import TruthCheck, against_truth
 from harness_lab.analyze.watch import ConfigCheck, check_config
 
 __all__ = [
     "BestPolicy",
+    "CapCheck",
     "CeilingChoice",
     "CheapestCeiling",
     "Comparison",
@@ -40,10 +43,12 @@ __all__ = [
     "Repriced",
     "SettlementDistribution",
     "SpendSplit",
+    "Symptoms",
     "TruthCheck",
     "against_truth",
     "best_policy",
     "break_even_runs",
+    "cap_check",
     "ceiling",
     "ceiling_curve",
     "cheapest_ceiling",
@@ -62,4 +67,5 @@ __all__ = [
     "reprice",
     "run_table",
     "spend_split",
+    "symptoms",
 ]

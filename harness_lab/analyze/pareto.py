@@ -180,13 +180,13 @@ def pareto(
     )
     return Front(
         objectives=names, policies=found.policies, figures=figures, places=places, dominated_by=dominated,
-        by_means=_by_means(np.stack([found.better(name).mean(axis=1) for name in names])), confidence=confidence,
+        by_means=non_dominated(np.stack([found.better(name).mean(axis=1) for name in names])), confidence=confidence,
         margins=allowed, n=found.n, left_out=found.left_out,
     )  # fmt: skip
 
 
-def _by_means(means: Floats) -> tuple[bool, ...]:
-    """Whether no other column is at least as good in all rows and better in one."""
+def non_dominated(means: Floats) -> tuple[bool, ...]:
+    """Return, for each column, whether no other is as good in all rows and better in one; larger is better."""
     no_worse = np.all(means[:, :, None] >= means[:, None, :], axis=0)
     better = np.any(means[:, :, None] > means[:, None, :], axis=0)
     dominated = np.asarray(no_worse & better).any(axis=0)

@@ -7,11 +7,14 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness_lab.cli.output import Json, show
+from harness_lab.cli.output import Json, note, pairs, show
+
+if TYPE_CHECKING:
+    from harness_lab.tune import Knob
 
 Records = Annotated[Path, typer.Argument(help="Settlements (Parquet), or records in a known format.")]
 By = Annotated[list[str] | None, typer.Option("--by", help="Column whose groups are taken apart; repeat.")]
@@ -169,3 +172,62 @@ def reprice(
     found = again(data, prices, models=model, batch_share=batch_share, cache_hit=cache_hit, by=by)
     answer = {"figures": found.to_frame(), "shares": found.shares, "notes": found.notes, "prices": prices.source}
     show(f"{found.summary()}\n\n{found.explain()}", answer, as_json=as_json)
+
+
+def tune(
+    file: Annotated[Path, typer.Argument(help="Experiment file (TOML).")],
+    knob: Annotated[
+        list[str], typer.Option("--knob", help="PARAMETER=LOW:HIGH, such as shared_ledger.max_steps=5:60.")
+    ],
+    objective: Annotated[list[str] | None, typer.Option("--objective", help="Metric; repeat for several.")] = None,
+    at_least: Annotated[list[str] | None, typer.Option("--at-least", help="METRIC=VALUE that must be reached.")] = None,
+    at_most: Annotated[
+        list[str] | None, typer.Option("--at-most", help="METRIC=VALUE that must not be passed.")
+    ] = None,
+    policy: Annotated[str | None, typer.Option(help="Policy that is turned; the last if not given.")] = None,
+    trials: Annotated[int, typer.Option(help="Trials in all.")] = 40,
+    runs: Annotated[int | None, typer.Option(help="Runs of a trial; the file's if not given.")] = None,
+    storage: Annotated[Path | None, typer.Option(help="Journal file: the study is kept and resumed there.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Search the numbers of a policy, and confirm the winners on fresh draws."""
+    from harness_lab.simulate import load_experiment
+    from harness_lab.tune import tune as search
+
+    experiment = load_experiment(file)
+    experiment = experiment if runs is None else replace(experiment, runs=runs)
+    found = search(
+        experiment, [_knob(text) for text in knob], objectives=tuple(objective or ("cost_nusd",)),
+        at_least=_numbers(at_least, "--at-least"), at_most=_numbers(at_most, "--at-most"), policy=policy, trials=trials,
+        storage=storage, progress=_tell if sys.stderr.isatty() else None,
+    )  # fmt: skip
+    quoted = {name: one.record() for name, one in found.quoted.items()}
+    data = {"values": found.values, "rule": found.rule, "quoted": quoted, "curse": found.curse, "seeds": found.seeds}
+    data |= {"policy": found.policy.to_dict(), "finalists": found.finalists, "trials": found.trials}
+    show(f"{found.summary()}\n\n{found.explain()}", data, as_json=as_json)
+
+
+def _tell(done: int, trials: int) -> None:
+    note(f"trial {done} of {trials}")
+
+
+def _knob(text: str) -> Knob:
+    from harness_lab.errors import InputError
+    from harness_lab.tune import Knob
+
+    name, _, ends = text.partition("=")
+    low, _, high = ends.partition(":")
+    try:
+        values = [float(end) if "." in end or "e" in end else int(end) for end in (low, high)]
+    except ValueError:
+        raise InputError("--knob", expected="PARAMETER=LOW:HIGH", got=text) from None
+    return Knob(name=name, low=values[0], high=values[1])
+
+
+def _numbers(given: list[str] | None, what: str) -> dict[str, float]:
+    from harness_lab.errors import InputError
+
+    try:
+        return {name: float(value) for name, value in pairs(given or [], what=what).items()}
+    except ValueError:
+        raise InputError(what, expected="METRIC=NUMBER", got=given) from None

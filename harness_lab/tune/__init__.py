@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from harness_lab.tune.confirm import Tuned
+from harness_lab.tune.knobs import Bound, Knob
 from harness_lab.tune.parameters import Parameter, parameters, with_parameter
 from harness_lab.tune.race import RaceResult, race
+from harness_lab.tune.search import tune
 from harness_lab.tune.steps import StepEffects, one_step_more
 
 __all__ = [
+    "Bound",
+    "Knob",
     "Parameter",
     "RaceResult",
     "StepEffects",
+    "Tuned",
     "one_step_more",
     "parameters",
     "race",
+    "tune",
     "with_parameter",
 ]

@@ -39,6 +39,8 @@ class RaceResult:
         Trees simulated, over all policies.
     limit : int
         Runs of each policy at which the race would have been broken off.
+    left_out : int
+        Runs in which the metric is unknown under a policy; they are in no comparison.
     """
 
     policies: tuple[str, ...]
@@ -46,6 +48,7 @@ class RaceResult:
     selection: Selection
     simulated: int
     limit: int
+    left_out: int = 0
 
     @property
     def chosen(self) -> str | None:
@@ -69,7 +72,8 @@ class RaceResult:
             else f"no selection within {self.limit:,} runs; needs n >= {found.needs:,}"
         )
         saved = 1 - self.simulated / (len(self.policies) * max(found.used, 1))
-        return f"{head}; {self.simulated:,} trees simulated, {percent(max(saved, 0.0))} saved by early exits."
+        unknown = f" {self.left_out:,} run(s) of unknown value are left out." if self.left_out else ""
+        return f"{head}; {self.simulated:,} trees simulated, {percent(max(saved, 0.0))} saved by early exits.{unknown}"
 
     def explain(self) -> str:
         """Return what is promised and what to do next."""
@@ -114,30 +118,32 @@ def race(
     Raises
     ------
     InputError
-        If there is one policy only, or the metric of a run is unknown.
+        If there is one policy only, or no such metric.
     """
     if metric not in METRICS:
         raise InputError("metric", expected=f"one of {', '.join(METRICS)}", got=metric)
     names = tuple(one.name for one in experiment.policies)
     running = Race(len(names), indifference=indifference, probability=probability, first_stage=first_stage)
     whole = replace(experiment, runs=max_runs)
-    found, simulated, done = running.feed(np.zeros((len(names), 0))), 0, 0
+    found, simulated, done, left_out = running.feed(np.zeros((len(names), 0))), 0, 0, 0
     while found.chosen is None and done < max_runs:
         still = found.remaining
         size = min(first_stage if not done else block, max_runs - done)
-        rows = np.zeros((len(names), size))
-        rows[list(still)] = _values(whole.with_policies(*(whole.policies[k] for k in still)), metric, done, size)
+        fresh = _values(whole.with_policies(*(whole.policies[k] for k in still)), metric, done, size)
+        rows = np.zeros((len(names), fresh.shape[1]))
+        rows[list(still)] = fresh
+        left_out += size - fresh.shape[1]
         simulated, done = simulated + size * len(still), done + size
         found = running.feed(rows)
-    return RaceResult(policies=names, metric=metric, selection=found, simulated=simulated, limit=max_runs)
+    return RaceResult(
+        policies=names, metric=metric, selection=found, simulated=simulated, limit=max_runs, left_out=left_out
+    )
 
 
 def _values(experiment: Experiment, metric: str, start: int, size: int) -> Floats:
-    """Simulate some runs; return the metric per policy so that larger is better."""
+    """Simulate some runs; return the metric per policy, larger is better, of the runs in which all know it."""
     result = experiment.run(only=range(start, start + size))
     runs = measured(run_table(result.settlements))
     values = metric_values(runs, metric).reshape(len(experiment.policies), size)
-    if np.isnan(values).any():
-        hint = "a provider that leaves usage unreported makes spend unknown"
-        raise InputError(metric, expected="known in every run", got=f"{int(np.isnan(values).sum())} unknown", hint=hint)
+    values = values[:, ~np.isnan(values).any(axis=0)]
     return values if metric in LARGER else -values

@@ -47,3 +47,14 @@ def test_price_and_reprice(capsys, tmp_path) -> None:
     table.write_text(json.dumps({"models": {"synth-large": tiers}}))
     found = answer(capsys, "reprice", records, "--model", "synth-large", "--table", str(table))
     assert any("price effect only" in note for note in found["notes"])
+
+
+def test_tune_searches_confirms_and_says_the_seeds(capsys) -> None:
+    pytest.importorskip("optuna")
+    experiment = str(DATA / "experiment.toml")
+    arguments = ["--knob", "reservation_pool.cost_usd=0.2:2.0", "--trials", "2", "--runs", "30"]
+    found = answer(capsys, "tune", experiment, *arguments)
+    assert 0.2 <= found["values"]["reservation_pool.cost_usd"] <= 2.0
+    with pytest.raises(SystemExit) as ended:
+        main(["tune", experiment, "--knob", "reservation_pool.cost_usd=much"])
+    assert ended.value.code == 2

@@ -1,0 +1,268 @@
+"""Searching the numbers of a policy: optuna proposes, the simulator answers on common draws, poor ones stop early."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pandas as pd
+
+from harness_lab.analyze.figures import METRICS, metric_values
+from harness_lab.analyze.runs import run_table
+from harness_lab.analyze.wide import LARGER, measured
+from harness_lab.errors import InputError
+from harness_lab.stats.means import mean
+from harness_lab.stats.paired import paired_difference
+from harness_lab.stats.shares import share
+from harness_lab.tune.confirm import Tuned, confirm
+from harness_lab.tune.knobs import Bound, Knob, bounds, check_metrics, direction, optuna, variant
+from harness_lab.tune.parameters import parameters
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from harness_lab.analyze.frames import Floats
+    from harness_lab.policies import PolicySpec
+    from harness_lab.simulate import Experiment
+
+BLOCKS: Final = 4
+MIN_KNOWN: Final = 10
+PRUNE_AT: Final = 0.01
+"""A trial ends early once a test at this level says that it is worse than the best, or breaks a constraint."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Search:
+    """What a trial needs to know."""
+
+    experiment: Experiment
+    base: PolicySpec
+    knobs: tuple[Knob, ...]
+    objectives: tuple[str, ...]
+    bounds: tuple[Bound, ...]
+    prune: bool
+    best: dict[str, Any] = field(default_factory=dict)
+
+    def __call__(self, trial: Any) -> tuple[float, ...]:
+        """Simulate one proposal, block by block."""
+        policy = variant(self.base, {knob.name: knob.suggest(trial) for knob in self.knobs}, f"trial {trial.number}")
+        seen: dict[str, Floats] = {name: np.zeros(0) for name in METRICS}
+        edges = np.linspace(0, self.experiment.runs, BLOCKS + 1).astype(int)
+        for start, end in pairwise(edges):
+            block = simulate(self.experiment, policy, range(start, end))
+            seen = {name: np.concatenate([seen[name], block[name]]) for name in METRICS}
+            why = self._hopeless(seen) if self.prune and end < self.experiment.runs else ""
+            if why:
+                trial.set_user_attr("stopped", f"after {end} runs: {why}")
+                raise optuna().TrialPruned
+        return self._done(trial, seen)
+
+    def _done(self, trial: Any, seen: dict[str, Floats]) -> tuple[float, ...]:
+        known = {name: values[~np.isnan(values)] for name, values in seen.items()}
+        figures = {name: float(values.mean()) for name, values in known.items() if values.size >= MIN_KNOWN}
+        trial.set_user_attr("unknown", max(self.experiment.runs - values.size for values in known.values()))
+        missing = [name for name in (*self.objectives, *(one.metric for one in self.bounds)) if name not in figures]
+        if missing:
+            raise InputError("metrics", expected=f"known in at least {MIN_KNOWN} runs", got=missing)
+        trial.set_user_attr("figures", figures)
+        feasible = True
+        for one in self.bounds:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", optuna().exceptions.ExperimentalWarning)
+                trial.set_constraint(str(one), one.excess(figures[one.metric]))
+            feasible &= one.excess(figures[one.metric]) <= 0
+        first = self.objectives[0]
+        if feasible and len(self.objectives) == 1 and _better(figures[first], self.best.get("value"), first):
+            self.best.update(value=figures[first], runs=seen[first])
+        return tuple(figures[name] for name in self.objectives)
+
+    def _hopeless(self, seen: dict[str, Floats]) -> str:
+        """Say why a trial need not go on; empty if it may still win."""
+        for one in self.bounds:
+            values = seen[one.metric][~np.isnan(seen[one.metric])]
+            sure = 1 - 2 * PRUNE_AT
+            found = share(values == 1, confidence=sure) if one.metric == "completed" else mean(values, confidence=sure)
+            end = found.high if one.least else found.low
+            if end is not None and one.excess(end) > 0:
+                return f"{one} is out of reach"
+        if "runs" not in self.best:
+            return ""
+        first = self.objectives[0]
+        mine = seen[first]
+        theirs = self.best["runs"][: mine.size]
+        both = ~np.isnan(mine + theirs)
+        pair = paired_difference(theirs[both], mine[both])
+        gap = (pair.difference.value or 0.0) * (-1 if first in LARGER else 1)
+        worse = pair.p_value is not None and gap > 0 and pair.p_value / 2 < PRUNE_AT
+        return f"worse than the best so far in {METRICS[first][0]}" if worse else ""
+
+
+def tune(
+    experiment: Experiment, knobs: Sequence[Knob], *, objectives: Sequence[str] = ("cost_nusd",),
+    at_least: Mapping[str, float] | None = None, at_most: Mapping[str, float] | None = None, policy: str | None = None,
+    trials: int = 40, confirm_runs: int | None = None, finalists: int = 4, worth: Mapping[str, float] | None = None,
+    confidence: float = 0.95, prune: bool = True, storage: str | Path | None = None, name: str = "tune", seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Tuned:  # fmt: skip
+    """Search the numbers of a policy and confirm the winners on fresh draws.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        The workload, the provider, and the runs and seed of a trial: all trials meet the same luck.
+    knobs : sequence of Knob
+        What may be turned.
+    objectives : sequence of str, default ("cost_nusd",)
+        One metric or several (``completed, cost_nusd, wasted_nusd, duration_ns``); more completion, less of the others.
+    at_least, at_most : mapping of str to float, optional
+        Constraints, in the display unit: ``at_least={"completed": 0.9}``.
+    policy : str, optional
+        Which policy is turned; the experiment's last if not given.
+    trials : int, default 40
+        Trials in all, those of a resumed study included.
+    confirm_runs : int, optional
+        Fresh runs of each finalist; four times a trial's if not given.
+    finalists : int, default 4
+        How many go on to fresh draws (of several objectives: from the front).
+    worth : mapping of str to float, optional
+        What a unit of each metric is worth, to pick one finalist by the weighted sum. Default: of those that cannot be
+        told from the best in the first objective, the one that spends least.
+    confidence : float, default 0.95
+        Of each interval, and of the constraints on fresh draws.
+    prune : bool, default True
+        Whether hopeless trials stop early, by paired tests on the common draws (one objective) and by the constraints.
+    storage : str or path, optional
+        A journal file (or a database address): the study is kept there and resumed from there.
+    name : str
+        Name of the study in the storage.
+    seed : int
+        Of the proposals.
+    progress : callable, optional
+        Told (trials done, trials in all).
+
+    Returns
+    -------
+    Tuned
+
+    Raises
+    ------
+    InputError
+        If optuna is not installed (``pip install 'harness-lab[tune]'``), a knob or metric does not exist, or no trial
+        meets the constraints.
+    """
+    wanted, limits = tuple(objectives), bounds(at_least, at_most)
+    check_metrics(wanted, what="objectives")
+    base = _base(experiment, policy, knobs)
+    if not wanted or trials < 1 or finalists < 1:
+        raise InputError(
+            "objectives, trials, finalists", expected="at least one of each", got=(wanted, trials, finalists)
+        )
+    search = _Search(
+        experiment=replace(experiment, policies=(base,)), base=base, knobs=tuple(knobs), objectives=wanted,
+        bounds=limits, prune=prune,
+    )  # fmt: skip
+    study = _study(wanted, storage, name, seed)
+    _resume(search, study)
+    _run(search, study, trials, progress)
+    return confirm(
+        experiment, base, trials_frame(study, search), objectives=wanted, limits=limits,
+        runs=confirm_runs or 4 * experiment.runs, finalists=finalists, worth=dict(worth or {}), confidence=confidence,
+    )  # fmt: skip
+
+
+def simulate(experiment: Experiment, policy: PolicySpec, runs: range) -> dict[str, Floats]:
+    """Return each metric of some runs under one policy, in the display unit."""
+    result = experiment.with_policies(policy).run(only=runs)
+    table = measured(run_table(result.settlements))
+    return {name: metric_values(table, name) for name in METRICS}
+
+
+def trials_frame(study: Any, search: _Search) -> pd.DataFrame:
+    """Return one row per trial: ``trial, state, stopped``, knobs, figures, ``unknown`` runs, ``feasible``."""
+    rows = []
+    for trial in study.get_trials(deepcopy=False):
+        figures = trial.user_attrs.get("figures", {})
+        row = {"trial": trial.number, "state": trial.state.name.lower(), "stopped": trial.user_attrs.get("stopped", "")}
+        row |= {knob.name: trial.params.get(knob.name) for knob in search.knobs}
+        row |= {name: figures.get(name, np.nan) for name in METRICS}
+        row["unknown"] = trial.user_attrs.get("unknown")
+        rows.append(
+            row | {"feasible": bool(figures) and all(one.excess(figures[one.metric]) <= 0 for one in search.bounds)}
+        )
+    return pd.DataFrame(rows)
+
+
+def _base(experiment: Experiment, policy: str | None, knobs: Sequence[Knob]) -> PolicySpec:
+    names = [one.name for one in experiment.policies]
+    if policy is not None and policy not in names:
+        raise InputError("policy", expected=f"one of {', '.join(names)}", got=policy)
+    base = experiment.policies[-1 if policy is None else names.index(policy)]
+    known = [one.name for one in parameters(base)]
+    wrong = [knob.name for knob in knobs if knob.name not in known]
+    if wrong or not knobs:
+        raise InputError("knobs", expected=f"some of {', '.join(known)} (set it first)", got=wrong)
+    return base
+
+
+def _study(objectives: tuple[str, ...], storage: str | Path | None, name: str, seed: int) -> Any:
+    found = optuna()
+    place: Any = storage
+    if storage is not None and "://" not in str(storage):
+        from optuna.storages import JournalStorage
+        from optuna.storages.journal import JournalFileBackend
+
+        place = JournalStorage(JournalFileBackend(str(storage)))
+    with _quiet():
+        return found.create_study(
+            storage=place, study_name=name, load_if_exists=place is not None,
+            sampler=found.samplers.TPESampler(seed=seed),
+            directions=[direction(metric) for metric in objectives],
+        )  # fmt: skip
+
+
+def _resume(search: _Search, study: Any) -> None:
+    """Enqueue the policy as it is first; of a resumed study, take up its best trial for pruning."""
+    complete = [trial for trial in study.get_trials(deepcopy=False) if "figures" in trial.user_attrs]
+    if not study.get_trials(deepcopy=False):
+        now = {one.name: one.value for one in parameters(search.base)}
+        inside = all(knob.low <= now[knob.name] <= knob.high for knob in search.knobs)
+        if inside:
+            study.enqueue_trial({knob.name: now[knob.name] for knob in search.knobs})
+    first = search.objectives[0]
+    good = [t for t in complete if all(b.excess(t.user_attrs["figures"][b.metric]) <= 0 for b in search.bounds)]
+    if good and len(search.objectives) == 1:
+        best = min(good, key=lambda t: t.user_attrs["figures"][first] * (-1 if first in LARGER else 1))
+        runs = simulate(search.experiment, variant(search.base, best.params, "best"), range(search.experiment.runs))
+        search.best.update(value=best.user_attrs["figures"][first], runs=runs[first])
+
+
+def _run(search: _Search, study: Any, trials: int, progress: Callable[[int, int], None] | None) -> None:
+    states = optuna().trial.TrialState
+    ended = sum(t.state in (states.COMPLETE, states.PRUNED) for t in study.get_trials(deepcopy=False))
+
+    def tell(_study: Any, trial: Any) -> None:
+        if progress is not None:
+            progress(trial.number + 1, trials)
+
+    if ended < trials:
+        with _quiet():
+            study.optimize(search, n_trials=trials - ended, callbacks=[tell])
+
+
+class _quiet:  # noqa: N801 - a context, used as a verb
+    """Keeps optuna from logging while it works, and gives its level back."""
+
+    def __enter__(self) -> None:
+        self._level = optuna().logging.get_verbosity()
+        optuna().logging.set_verbosity(optuna().logging.WARNING)
+
+    def __exit__(self, *_error: object) -> None:
+        optuna().logging.set_verbosity(self._level)
+
+
+def _better(value: float, than: float | None, metric: str) -> bool:
+    return than is None or (value > than if metric in LARGER else value < than)
