@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from harness_lab.cli import analysis, conformance, delegation, evidence, export, lab, records, simulation, tour
+from harness_lab.cli import analysis, conformance, delegation, evidence, export, lab, records, shadow, simulation, tour
 from harness_lab.errors import HarnessLabError
 
 USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
@@ -41,6 +41,7 @@ app.command()(export.export)
 app.add_typer(delegation.journal, name="journal")
 app.add_typer(delegation.audit, name="audit")
 app.command()(conformance.conformance)
+app.command("shadow-report")(shadow.shadow_report)
 app.command()(lab.bench)
 app.command()(lab.lab)
 

@@ -34,6 +34,7 @@ from harness_lab.policies.protocol import (
 )
 from harness_lab.policies.reservation_pool import ReservationPoolSpec
 from harness_lab.policies.runtime_floors import RuntimeFloorsSpec
+from harness_lab.policies.shadow import Shadow, ShadowAnswer
 from harness_lab.policies.shared_ledger import SharedLedgerSpec
 from harness_lab.policies.spec import (
     PolicySpec,
@@ -74,6 +75,8 @@ __all__ = [
     "Refused",
     "ReservationPoolSpec",
     "RuntimeFloorsSpec",
+    "Shadow",
+    "ShadowAnswer",
     "SharedLedgerSpec",
     "SpawnAsk",
     "StepAsk",

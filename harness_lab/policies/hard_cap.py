@@ -231,9 +231,9 @@ class CallHolds:
         ask = ticket.ask
         if type(ask) is SpawnAsk:
             above: tuple[CapPot, ...] = (self.pot,) if ticket.parent is None else ticket.parent.memory[self.index]
-            ticket.memory[self.index] = chain = self._chain(above, ask.budget)
-            if ticket.parent is None and self._root_counts_it and len(chain) > 1:
-                chain[1].spent[COST], chain[1].unknown[COST] = self.pot.spent[COST], self.pot.unknown[COST]
+            ticket.memory[self.index] = whose = self._chain(above, ask.budget)
+            if ticket.parent is None and self._root_counts_it and len(whose) > 1:
+                whose[1].spent[COST], whose[1].unknown[COST] = self.pot.spent[COST], self.pot.unknown[COST]
             return
         bound = _counted(ask)
         chain: tuple[CapPot, ...] = ticket.memory[self.index]
@@ -255,13 +255,19 @@ class CallHolds:
             self._check(ticket, held, use)
         self._told(ticket, held.call_id, charge, use.status)
 
-    def outside(self, ticket: Ticket, use: Use, now: Time) -> None:
-        """Charge a step that was admitted outside the caps: it is booked apart and takes nothing from them."""
+    def outside(self, ticket: Ticket, use: Use, now: Time, *, counts: bool = False) -> None:
+        """Charge a step that was never held: booked apart, so that it takes nothing from the caps, or counted as spent.
+
+        Spend that counts may lie above a cap: whoever lets a step run that the cap refused, does so knowingly.
+        """
         ask = ticket.ask
         if type(ask) is not StepAsk:
             return
         charge = self._charge(ask, _counted(ask), use)
         for pot in ticket.memory[self.index]:
+            if counts:
+                pot.add(charge)
+                continue
             for i, amount in enumerate(charge.spent):
                 pot.apart[i] += amount
         self._told(ticket, self._ids.pop(ticket, ""), charge, use.status)

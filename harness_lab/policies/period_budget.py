@@ -151,6 +151,7 @@ class PeriodBudgetModule:
 
     asks_spawn = False
     asks_step = True
+    holds_steps = True
     __slots__ = ("_holds", "_offset", "budget", "group", "index")
 
     def __init__(self, budget: PeriodBudget, group: str, offset_ns: int) -> None:
