@@ -7,6 +7,7 @@ package. ``docs/deviations.md`` lists the same ids, and a test holds the two tog
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
@@ -59,8 +60,18 @@ def _negative(values: Any) -> bool:
     return any(_number(value) and value < 0 for value in values)
 
 
-def _texts(values: Any) -> bool:
-    return any(isinstance(value, str) for value in values)
+def _not_finite(values: Any) -> bool:
+    """Whether a value is no finite number; in a file of cases it may be written as text."""
+    floats = [float(value) for value in values if _number(value) or value in ("nan", "inf", "-inf")]
+    return any(not isfinite(value) for value in floats)
+
+
+def _loose(config: Mapping[str, Any]) -> bool:
+    """Whether a budget's config has a value that is of another kind than its limit."""
+    limits = [config.get(name) for name in ("max_steps", "max_cost_usd", "max_seconds")]
+    cut = [config.get(name) for name in ("max_steps", "max_seconds")]
+    odd = any(value is not None and not _number(value) for value in limits)
+    return odd or any(isinstance(value, float) and not value.is_integer() for value in cut)
 
 
 def _mode(case: Case) -> Mapping[str, Any]:
@@ -93,18 +104,19 @@ PRISM: Final = "prism-budgets"
 MALFORMED: Final = ("tools", "skills", "requires_approval", "subagents", "error_code", "message")
 
 PRISM_ROWS: Final = (
-    _row(PRISM, "LEDG-16", "a negative cost is refused with one line: as a metered zero it hides a fault",
-         lambda c: c["area"] == "ledger" and _negative(c["when"]["values"]),
+    _row(PRISM, "LEDG-16", "a negative cost, or one that is not finite, is refused: as a metered zero it hides a fault",
+         lambda c: c["area"] == "ledger" and (_negative(c["when"]["values"]) or _not_finite(c["when"]["values"])),
          "raises", "cost_usd", "unmetered_runs", "exhaustion"),
     _row(PRISM, "LEDG-18", "money is counted in whole nano-dollars, so ten dimes are a dollar and reach the cap",
          lambda c: c["area"] == "ledger" and _drifts(c["when"]["values"]), "cost_usd", "exhaustion"),
     _row(PRISM, "LEDG-29", "an empty cancel reason reads cancelled: a stop always has a reason to show",
          lambda c: c["area"] == "ledger" and "" in c["when"]["reasons"], "exhaustion"),
-    _row(PRISM, "BCFG-06", "a number written as text is a mistake in the config, not to be guessed",
-         lambda c: c["area"] == "budget_config" and _texts(c["given"]["config"].values()),
+    _row(PRISM, "BCFG-06", "a value of another kind is a mistake in the config, not to be guessed; seconds are not cut",
+         lambda c: c["area"] == "budget_config" and _loose(c["given"]["config"]),
          "raises", "max_steps", "max_cost_usd", "max_seconds"),
-    _row(PRISM, "BCFG-08", "a negative limit is refused: it cannot be meant",
-         lambda c: c["area"] == "budget_config" and _negative(c["given"]["config"].values()),
+    _row(PRISM, "BCFG-08", "a negative limit, or one that is not finite, is refused: it cannot be meant",
+         lambda c: c["area"] == "budget_config"
+         and (_negative(c["given"]["config"].values()) or _not_finite(c["given"]["config"].values())),
          "raises", "max_steps", "max_cost_usd", "max_seconds"),
     _row(PRISM, "NEST-21-OLD", "the remainder formula was a fault and is repaired upstream; the child has what is left",
          lambda c: c["area"] == "nested_budget_superseded", "max_steps", "exhaustion"),

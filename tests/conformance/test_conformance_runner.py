@@ -79,6 +79,26 @@ def test_a_case_that_deviates_for_a_known_reason_does_so_with_other_numbers_too(
     assert _word(case) == "deviating"
 
 
+@pytest.mark.parametrize("value", [float("nan"), "inf", -3.0])
+def test_a_cost_that_is_no_amount_deviates_whatever_it_is(value: Any) -> None:
+    case = copy.deepcopy(_case("LEDG-16"))
+    case["when"]["values"] = [0.5, value]
+    assert _word(case) == "deviating"
+
+
+def test_a_worker_that_does_not_hold_the_lease_is_told_so() -> None:
+    case = copy.deepcopy(_case("LEASE-01"))
+    case["when"]["worker"], case["then"] = "worker-2", {"error_code": "task_lease_not_held"}
+    assert _word(case) == "passed"
+
+
+def test_a_child_that_ends_in_time_is_not_stopped() -> None:
+    case = copy.deepcopy(_case("a-tool-timeout-promise-child-detached"))
+    case["given"]["limits"]["timeoutMs"] = 100
+    case["then"] = {"tool_result_error": None, "result_at_ms": 80, "slot_free_at_ms": 80}
+    assert _word(case) == "passed"
+
+
 def test_a_case_that_a_row_covers_fails_where_it_differs_in_something_else() -> None:
     case = copy.deepcopy(_case("RUN-12"))
     case["then"]["events"] = ["run.started"]

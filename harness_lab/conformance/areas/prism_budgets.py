@@ -154,7 +154,11 @@ def lease(case: Case, _preset: str) -> Answer:
         return {"error_code": _lease_error(given["lease_seconds"])}
     ledger, task = ledger_of(given["ledger"]), LeasedTask("task")
     task.claim(given["holder"], ledger.started, LEASE_SECONDS)
-    answer = extend_lease(task, case["when"]["worker"], ledger, budget_of(given["budget"]), given["lease_seconds"])
+    budget, seconds = budget_of(given["budget"]), given["lease_seconds"]
+    try:
+        answer = extend_lease(task, case["when"]["worker"], ledger, budget, seconds)
+    except InputError as error:
+        return {"error_code": "task_lease_invalid", "message": str(error)}
     if isinstance(answer, LeaseGrant):
         return {"granted_seconds": answer.granted_seconds}
     return {"error_code": answer.code.replace("-", "_"), "message": answer.reason}

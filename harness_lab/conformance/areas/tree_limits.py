@@ -160,6 +160,8 @@ def defaults(case: Case) -> Answer:
     theirs = case["given"]["subagents.limits"]
     limits = HARNESS_DEFAULTS if theirs is None else limits_of(theirs)
     told = {name: getattr(limits, ours) for name, ours in SPELLING.items()}
+    if limits.timeout_s is not None:
+        told["timeoutMs"] = round(limits.timeout_s * 1000)
     return {
         "limits": {name: value for name, value in told.items() if value is not None},
         "depth_limited": limits.max_depth is not None,
