@@ -72,6 +72,27 @@ def operation(case: Case) -> str:
     return name
 
 
+def dispatched(
+    case: Case,
+    by_field: Mapping[str, Callable[[Case], Answer]],
+    by_operation: Mapping[str, Callable[[Case], Answer]],
+) -> Answer:
+    """Carry a case out by what its ``when`` has: a field that says it all, or an operation by name.
+
+    Raises
+    ------
+    UnknownShape
+        If it has neither.
+    """
+    for field, answer in by_field.items():
+        if field in case["when"]:
+            return answer(case)
+    name = operation(case)
+    if name not in by_operation:
+        raise UnknownShape(f"the operation {name!r}")
+    return by_operation[name](case)
+
+
 def differences(case: Case, answer: Answer) -> Differences:
     """Return where an answer differs: every name in ``then`` must be answered, and alike.
 

@@ -17,7 +17,7 @@ from harness_lab.agents.delegating import (
 from harness_lab.budget.iteration import IterationBudget
 from harness_lab.clock import NS_PER_S, Time
 from harness_lab.conformance.areas.iteration_loop import UNLIMITED, child_result, run_loop
-from harness_lab.conformance.shapes import Area, UnknownShape, differences, operation, ours_only
+from harness_lab.conformance.shapes import Area, UnknownShape, differences, dispatched, ours_only
 from harness_lab.errors import BudgetExhausted, InputError
 from harness_lab.policies import Grant, SpawnAsk, compose, iteration_budget, shared_ledger, tree_limits
 from harness_lab.usage import amounts
@@ -177,13 +177,7 @@ BY_OPERATION: Final[dict[str, Callable[[Case], Answer]]] = {
 
 
 def _answer(case: Case, _preset: str | None) -> Answer:
-    for field, answer in BY_FIELD.items():
-        if field in case["when"]:
-            return answer(case)
-    name = operation(case)
-    if name not in BY_OPERATION:
-        raise UnknownShape(f"the operation {name!r}")
-    return BY_OPERATION[name](case)
+    return dispatched(case, BY_FIELD, BY_OPERATION)
 
 
 AREA: Final = Area(

@@ -9,7 +9,7 @@ from harness_lab.agents.groups import Agents, Operation, StartRefused
 from harness_lab.clock import NS_PER_S, Time
 from harness_lab.conformance.areas import tree_groups, tree_time
 from harness_lab.conformance.areas.tree_play import MS, Tree, limits_of, ran, tried
-from harness_lab.conformance.shapes import Area, UnknownShape, differences, operation, ours_only
+from harness_lab.conformance.shapes import Area, UnknownShape, differences, dispatched, operation, ours_only
 from harness_lab.limits import HARNESS_DEFAULTS, SubagentBudget
 from harness_lab.outcome import Refusal
 from harness_lab.policies import Grant, SpawnAsk, tree_limits
@@ -254,8 +254,6 @@ BY_OPERATION: Final[dict[str, Callable[[Case], Answer]]] = {
     "read limits": defaults,
     "model calls worker twice in one turn": in_a_row,
     "one code-started agent starts two children through tools": below_code,
-    "ctx.agents.run(agent)": code_start,
-    "ctx.agents.run(agent that takes 200 ms)": code_start,
     "inside a code-started agent: ctx.agents.start(helper)": below_code,
     "cancel lead": cancelled,
     "cancel then resolve": cancelled,
@@ -265,15 +263,9 @@ FAMILY: Final = "ctx.agents.run(agent"
 
 
 def _answer(case: Case, _preset: str | None) -> Answer:
-    for field, answer in BY_FIELD.items():
-        if field in case["when"]:
-            return answer(case)
-    name = operation(case)
-    if name.startswith(FAMILY):
+    if str(case["when"].get("op")).startswith(FAMILY):  # with the time that the agent takes in its name
         return code_start(case)
-    if name not in BY_OPERATION:
-        raise UnknownShape(f"the operation {name!r}")
-    return BY_OPERATION[name](case)
+    return dispatched(case, BY_FIELD, BY_OPERATION)
 
 
 AREA: Final = Area(
