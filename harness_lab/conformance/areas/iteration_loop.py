@@ -89,17 +89,26 @@ def child_result(
     script : mapping or None
         What a child does: it goes on until it is stopped when ``completed`` is false; it answers at once if None.
     """
-    parent = IterationBudget(max((task.max_iterations for task in tasks), default=1))
     root = RunContext.root("parent", RunBudget(10**6), clock=ManualClock())
     root.ledger.record_cost(PARENT_USD)
     turns: list[Any] = ["text"] if script is None or script["completed"] else [["x"]]
     results, shares = [], []
     for index, task in enumerate(tasks):
-        before = parent.used
         loop = run_loop(iteration_budget(task.max_iterations), turns)
         root.for_child(RunBudget(task.max_iterations), "parent").ledger.record_cost(CHILD_USD)
-        shares.append(parent.used != before)
+        shares.append(_shares(task, index))
         status = Outcome.COMPLETED if loop.exit == "text" else Outcome.EXHAUSTED
         reason = "completed" if loop.exit == "text" else "max_iterations"
         results.append({"task_index": index, "status": str(status), "exit_reason": reason})
     return results, root.ledger.cost_usd, shares
+
+
+def _shares(task: DelegatedTask, index: int) -> bool:
+    """Whether a child under the iteration policy draws on its parent's counter."""
+    policy = iteration_budget(task.max_iterations).start()
+    top = policy.spawn(SpawnAsk(None, (), amounts()), Time(0))
+    if not isinstance(top, Grant):
+        return False
+    asked = amounts(calls=task.max_iterations)
+    child = policy.spawn(SpawnAsk(top.ticket, ((0, index, 0),), asked), Time(0))
+    return isinstance(child, Grant) and child.ticket.memory[-1] is top.ticket.memory[-1]
