@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from harness_lab.budget import RunBudget, RunContext
-from harness_lab.budget.iteration import IterationBudget
 from harness_lab.clock import ManualClock, Time
 from harness_lab.outcome import Outcome, Refusal
 from harness_lab.policies import Grant, SpawnAsk, StepAsk, Use, iteration_budget
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from harness_lab.agents.delegating import DelegatedTask
+    from harness_lab.budget.iteration import IterationBudget
     from harness_lab.policies import PolicySpec
 
 UNLIMITED: Final = "unbounded"
