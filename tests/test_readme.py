@@ -32,4 +32,4 @@ def test_every_public_name_is_there() -> None:
 
 def test_the_two_lines_stand_where_the_checks_look_for_them() -> None:
     lines = [line for line in README.splitlines() if line.startswith("python3 -m venv")]
-    assert [line.rsplit("/", 1)[-1] for line in lines] == ["harness-lab tour", "pytest"]
+    assert [line.rsplit("/", 1)[-1] for line in lines] == ["harness-lab tour", "pytest -n auto"]
