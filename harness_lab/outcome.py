@@ -100,6 +100,7 @@ class Code(StrEnum):
     COST_CAP_MEDIA_UNKNOWN = "cost-cap-media-unknown"
     COST_CAP_COMPACTION_CONFLICT = "cost-cap-compaction-conflict"
     CALL_REFUSED = "call-refused"
+    WRAP_UP_USED = "wrap-up-used"
 
 
 Helps = Literal["smaller", "larger", "wait", "other-path", "nothing"]

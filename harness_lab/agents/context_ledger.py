@@ -127,6 +127,10 @@ class ContextLedger(SharedLedger):
         code = self.ledger.binding(ceiling)
         return () if code is None else (self._shortfall(code, ceiling),)
 
+    def gauges(self, node: Ticket, now: Time) -> list[tuple[str, int, int]]:
+        """Return how full each limit over a node is."""
+        return self._full(self.in_force(node.memory[self.index]))
+
     def child_short(self, ask: SpawnAsk) -> tuple[Shortfall, ...]:
         """Return the limit that would keep a child from making even one call."""
         if ask.parent is None:

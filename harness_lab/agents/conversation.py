@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from harness_lab.agents.session import Session
     from harness_lab.agents.tools import AgentTool
 
+_WRAP_UP = (
+    "A limit of this run is reached. This is the last answer, and no tool can be called: say what is done and what is "
+    "not."
+)
 _AWAITING = End(Outcome.AWAITING_APPROVAL, None, Cause.USER)
 _FAILED = End(Outcome.FAILED, None, Cause.INFRASTRUCTURE)
 
@@ -109,23 +113,27 @@ class Conversation:
             self.error = error
             return _FAILED
 
-    def request(self, *, model: str) -> ModelRequest:
+    def request(self, *, model: str, last: bool = False) -> ModelRequest:
         """Return the next request; made when the call is sent, so the readout is that of this moment.
 
         Parameters
         ----------
         model : str
             The model of the call that was admitted.
+        last : bool
+            Whether a limit was reached and this is the call to wrap up: no tools are offered, and the model is told.
         """
         place = self.place
         left = place.tree.ledger.left(place.path)
         system = place.mode.system_prompt
         if place.service.tell_budget:
             system = f"{system}\n\n{left.text()}" if system else left.text()
+        if last:
+            system = f"{system}\n\n{_WRAP_UP}" if system else _WRAP_UP
         return ModelRequest(
             system_prompt=system,
             messages=tuple(self.session.messages),
-            tools=tuple(spec_of(tool) for tool in self._offered.values()),
+            tools=() if last else tuple(spec_of(tool) for tool in self._offered.values()),
             provider=place.provider,
             model=model,
             provider_options=place.mode.provider_options,

@@ -6,6 +6,7 @@ What to do next comes from the brain; whether it may be done, from the policy; h
 from __future__ import annotations
 
 from asyncio import CancelledError
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from harness_lab.agents.ports import Call, Child, Children, PartialReply, Rest, Work
@@ -131,8 +132,7 @@ class Harness:
                 if type(move) is Call:
                     told = await self._call(node, record, move)
                     if type(told) is Refusal:
-                        record.refusal = told
-                        return End(_OUTCOMES.get(told.code, Outcome.EXHAUSTED), told.code, Cause.LIMIT)
+                        return await self._at_limit(node, record, brain, move, told)
                 elif type(move) is Rest:
                     await self.runtime.sleep(move.ns)
                     told = None
@@ -159,7 +159,7 @@ class Harness:
     async def _call(self, node: Ticket, record: NodeRecord, call: Call) -> Reply | Refusal:
         """Ask for one call, make it, and settle it exactly once."""
         runtime, policy, model = self.runtime, self.policy, self.model
-        ask = StepAsk(node, call.call, call.attempt, model.bound(call))
+        ask = StepAsk(node, call.call, call.attempt, model.bound(call), call.kind)
         asked = runtime.now()
         try:
             answer = await runtime.ask(policy, policy.admit, ask)
@@ -168,6 +168,9 @@ class Harness:
         if type(answer) is Refusal:
             return answer
         step = answer.ticket  # type: ignore[union-attr]
+        if answer.model is not None:  # type: ignore[union-attr]
+            call = call.but(model=answer.model)  # type: ignore[union-attr]
+        record.warnings = answer.warnings  # type: ignore[union-attr]
         started = runtime.now()
         record.model = call.model
         record.attempts += 1
@@ -183,6 +186,20 @@ class Harness:
         self._settle(step, use)
         self._keep(record, call, reply, started)
         return reply
+
+    async def _at_limit(self, node: Ticket, record: NodeRecord, brain: Brain, call: Call, refusal: Refusal) -> End:
+        """End a node that a limit refused, after one last call where that is admitted; what it wants then is moot."""
+        record.refusal = refusal
+        if refusal.then == "pause":
+            return End(Outcome.AWAITING_APPROVAL, refusal.code, Cause.LIMIT)
+        if refusal.then == "wrap-up":
+            told = await self._call(node, record, call.but(kind="wrap-up"))
+            if type(told) is not Refusal:
+                record.wrap_ups += 1
+                if told.status == "completed":  # type: ignore[union-attr]
+                    with suppress(StopIteration):
+                        brain.send(told)
+        return End(_OUTCOMES.get(refusal.code, Outcome.EXHAUSTED), refusal.code, Cause.LIMIT)
 
     def _settle(self, step: Ticket, use: Use) -> None:
         self.policy.settle(step, use, self.runtime.now())

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from harness_lab.clock import Time
     from harness_lab.floors import FloorKey
     from harness_lab.outcome import Refusal
-    from harness_lab.policies.protocol import Grant, Policy, Status, Ticket, Wait
+    from harness_lab.policies.protocol import Grant, Policy, Status, StepKind, Ticket, Wait
     from harness_lab.usage import Amounts
 
 
@@ -41,17 +41,41 @@ class Call:
         Prompt tokens that will be sent.
     resent : int
         The part of them that the call before had sent too, and that a cache may hold.
+    kind : {"model", "compaction", "wrap-up"}
+        What kind of step it is; a wrap-up offers no tools.
     """
 
-    __slots__ = ("attempt", "call", "input_total", "key", "model", "resent")
+    __slots__ = ("attempt", "call", "input_total", "key", "kind", "model", "resent")
 
-    def __init__(self, model: str, key: int, call: int, attempt: int, input_total: int, resent: int = 0) -> None:
+    def __init__(
+        self,
+        model: str,
+        key: int,
+        call: int,
+        attempt: int,
+        input_total: int,
+        resent: int = 0,
+        kind: StepKind = "model",
+    ) -> None:
         self.model = model
         self.key = key
         self.call = call
         self.attempt = attempt
         self.input_total = input_total
         self.resent = resent
+        self.kind: StepKind = kind
+
+    def but(self, *, model: str | None = None, kind: StepKind | None = None) -> Call:
+        """Return the same call on another model, or of another kind."""
+        return Call(
+            self.model if model is None else model,
+            self.key,
+            self.call,
+            self.attempt,
+            self.input_total,
+            self.resent,
+            self.kind if kind is None else kind,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

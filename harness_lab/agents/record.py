@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 from harness_lab.outcome import COST
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from harness_lab.agents.ports import Call, Reply
     from harness_lab.clock import Time
     from harness_lab.outcome import Refusal
@@ -32,6 +34,10 @@ class NodeRecord:
         Reported use by channel of the node and all that was below it.
     granted : Amounts or None
         What the policy granted by channel, maybe less than asked; None: nothing of its own.
+    wrap_ups : int
+        Calls of its own that were admitted outside a limit, to wrap up; they are among `calls`.
+    warnings : sequence of str
+        Of its last grant.
     refusal : Refusal or None
         The answer that kept it from starting, or that stopped it.
     """
@@ -62,6 +68,8 @@ class NodeRecord:
         "subtree",
         "usage_known",
         "wait_ns",
+        "warnings",
+        "wrap_ups",
     )
 
     def __init__(self, parent: NodeRecord | None, path: Path, agent: str, budget: Amounts, now: Time) -> None:
@@ -81,6 +89,8 @@ class NodeRecord:
         self.cost_nusd = self.billed_nusd = 0
         self.usage_known = self.cost_known = self.billed_known = True
         self.wait_ns = 0
+        self.wrap_ups = 0
+        self.warnings: Sequence[str] = ()
         self.subtree = [0, 0, 0, 0, 0]
 
     def add(self, reply: Reply, spent: Amounts) -> None:

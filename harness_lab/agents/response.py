@@ -77,6 +77,9 @@ class Closing:
 def closing_of(conversation: Conversation, record: NodeRecord) -> Closing:
     """Read off how a run ended."""
     outcome = Outcome.UNKNOWN if record.end is None else record.end.outcome
+    if outcome is Outcome.AWAITING_APPROVAL and record.refusal is not None:
+        why = reason_of(record.refusal)
+        return Closing(outcome=outcome, finish_reason="awaiting_approval", stopped_because=why)
     if outcome not in _CUT:
         return Closing(outcome=outcome, finish_reason=conversation.finish_reason, stopped_because=None)
     spoken = conversation.place.service.rules.cancel_inside == "cancelled"

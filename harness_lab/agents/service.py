@@ -24,6 +24,7 @@ from harness_lab.budget import RunBudget, RunContext
 from harness_lab.clock import ns
 from harness_lab.errors import InputError
 from harness_lab.outcome import Outcome
+from harness_lab.policies.at_limit import ComposedAtLimit
 from harness_lab.policies.compose import Composed
 from harness_lab.policies.hard_cap import CallHolds
 from harness_lab.policies.opened import name_run
@@ -210,6 +211,8 @@ class AgentRuntime:
                 spent = ledger.ledger
                 module.carry_on(spent.cost_nusd, spent.unmetered_runs, root_counts_it=ledger.whole)
         wait = None if spec.max_wait_s is None else ns(spec.max_wait_s)
+        if spec.at_limit is not None:
+            return ComposedAtLimit([*first, *more], max_wait_ns=wait, at_limit=spec.at_limit)
         return Composed([*first, *more], max_wait_ns=wait)
 
     def started(self, conversation: Conversation) -> None:

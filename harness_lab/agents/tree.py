@@ -95,7 +95,7 @@ class Tree:
         if bound is None:
             return unknown
         try:
-            return bound(self._speaking[call.key].request(model=call.model))
+            return bound(self._speaking[call.key].request(model=call.model, last=call.kind == "wrap-up"))
         except Exception as error:  # a module that needs a bound refuses then; the run does not crash
             warnings.warn(f"a call could not be bounded: {error!r}", RuntimeWarning, stacklevel=2)
             return unknown
@@ -108,7 +108,8 @@ class Tree:
         """Make a call; an error of the client is a failed reply, and the conversation keeps it."""
         speaker = self._speaking[call.key]
         try:
-            response = await speaker.place.service.client.complete(speaker.request(model=call.model))
+            request = speaker.request(model=call.model, last=call.kind == "wrap-up")
+            response = await speaker.place.service.client.complete(request)
             reply = reply_of(response)
         except Exception as error:
             self._speaking.pop(call.key, None)

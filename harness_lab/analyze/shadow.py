@@ -76,7 +76,8 @@ class ShadowReport:
         asks = sum(self.answers.values())
         lines = [
             f"{self.runs} run(s), {asks} questions: {self.answers['granted']} granted, "
-            f"{self.answers['refused']} refused, {self.answers['moot']} moot after a refusal, {self.answers['waits']} queued; "
+            f"{self.answers['refused']} refused, {self.answers['moot']} moot after a refusal, "
+            f"{self.answers['waits']} queued; "
             f"{self.stopped_runs} run(s) would have been cut"
         ]
         lines += [
@@ -89,11 +90,11 @@ class ShadowReport:
     def explain(self) -> str:
         """Say what this means, and what not."""
         return (
-            "Nothing was stopped: each question was put to the policy and then admitted. The cost of a limit is "
-            "that of the calls it would have refused and of all that the same node and those below it asked for afterwards. It "
-            "is what would have been saved if agents simply stopped there; an agent that notices a limit may do "
-            "something else, and what was cut may have been what was wanted. Simulate the policy, or enforce it for a "
-            "part of the runs, to see what becomes of the results."
+            "Nothing was stopped: each question was put to the policy and then admitted. The cost of a limit is that "
+            "of the calls it would have refused and of all that the same node and those below it asked for "
+            "afterwards. That much would have been saved if agents simply stopped there; but an agent that notices a "
+            "limit may do something else, and what was cut may have been what was wanted. Simulate the policy, or "
+            "enforce it for a part of the runs, to see what becomes of the results."
         )
 
     def to_frame(self) -> pd.DataFrame:

@@ -1,5 +1,6 @@
 """The four questions, and named compositions of the modules that answer them."""
 
+from harness_lab.policies.at_limit import AtLimit
 from harness_lab.policies.call_costs import (
     CallContext,
     CallCostObserver,
@@ -52,6 +53,7 @@ from harness_lab.policies.tree_limits import TreeLimitsSpec
 
 __all__ = [
     "COMPLETED",
+    "AtLimit",
     "BoundViolation",
     "CallContext",
     "CallCostObserver",

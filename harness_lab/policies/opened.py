@@ -123,6 +123,10 @@ class OpenPolicy:
         ]
         name_run(modules, run)
         wait = None if self.spec.max_wait_s is None else ns(self.spec.max_wait_s)
+        if self.spec.at_limit is not None:
+            from harness_lab.policies.at_limit import SharedAtLimit  # it builds on this module
+
+            return SharedAtLimit(modules, max_wait_ns=wait, at_limit=self.spec.at_limit)
         return SharedComposed(modules, max_wait_ns=wait)
 
     def close(self) -> None:

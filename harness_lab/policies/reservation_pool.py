@@ -124,6 +124,11 @@ class PoolModule:
             return ask.budget
         return self.pool.even_share(ask.budget, above, together=ask.together)
 
+    def gauges(self, node: Ticket, now: Time) -> list[tuple[str, int, int]]:
+        """Return how full each limit over a node is: its channel, what is spent or held, and the limit."""
+        allocation: Allocation = node.memory[self.index]
+        return [(CHANNELS[i], a.spent + a.held, a.limit) for i, a in allocation.limited]
+
     def settle(self, ticket: Ticket, use: Use, now: Time) -> None:
         """Meter a step, or end a child's allocation."""
         allocation: Allocation = ticket.memory[self.index]

@@ -105,6 +105,20 @@ class SharedLedger:
             cost = ask.bound[COST]
         self.ledger.charge(cost)
 
+    def gauges(self, node: Ticket, now: Time) -> list[tuple[str, int, int]]:
+        """Return how full each limit over a node is: its channel, what is used, and the limit."""
+        self._clock.set(now)
+        return self._full(node.memory[self.index])
+
+    def _full(self, ceiling: Ceiling) -> list[tuple[str, int, int]]:
+        ledger = self.ledger
+        gauges = [
+            ("calls", ledger.steps, ceiling.steps),
+            ("cost", ledger.cost_nusd, ceiling.cost_nusd),
+            ("time", ledger.elapsed_ns(), ceiling.elapsed_ns),
+        ]
+        return [gauge for gauge in gauges if gauge[2] >= 0]
+
     def _shortfall(self, code: Code, ceiling: Ceiling) -> Shortfall:
         ledger = self.ledger
         figures = {

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from harness_lab.clock import Time, ns
 from harness_lab.errors import InputError
 from harness_lab.floors import FloorTable
+from harness_lab.policies.at_limit import AtLimit, ComposedAtLimit, check_at_limit
 from harness_lab.policies.compose import Composed
 from harness_lab.policies.durable_account import DurableAccountSpec
 from harness_lab.policies.hard_cap import CallHoldsSpec
@@ -54,6 +55,8 @@ class PolicySpec:
         In the order in which shortfalls are reported. Empty: nothing is limited.
     max_wait_s : float or None
         How long an ask may wait for what only time can give, seconds; None: it is refused at once.
+    at_limit : AtLimit or None
+        What happens at a limit, and before it; None: the node stops.
 
     Raises
     ------
@@ -64,11 +67,14 @@ class PolicySpec:
     name: str
     modules: tuple[ModuleSpec, ...] = ()
     max_wait_s: float | None = None
+    at_limit: AtLimit | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise InputError("name of the policy", expected="some text", got=self.name)
         check_order(self.modules)
+        if self.at_limit is not None:
+            check_at_limit(self.at_limit, self.modules)
         kinds = [module.kind for module in self.modules if not getattr(module, "many", False)]
         if len(set(kinds)) < len(kinds):
             raise InputError("modules", expected="at most one of a kind", got=kinds)
@@ -102,6 +108,8 @@ class PolicySpec:
             wait = min(wait, ns(tree.timeout_s))  # nobody waits for a start that would be too late
         modules = [module.build(now) for module in self.modules]
         name_run(modules, run)
+        if self.at_limit is not None:
+            return ComposedAtLimit(modules, max_wait_ns=wait, at_limit=self.at_limit)
         return Composed(modules, max_wait_ns=wait)
 
     @property
@@ -129,7 +137,8 @@ class PolicySpec:
         """Return plain values for JSON or TOML; :meth:`from_dict` reads them back."""
         modules = [{k: v for k, v in module.to_dict().items() if v is not None} for module in self.modules]
         wait = {} if self.max_wait_s is None else {"max_wait_s": self.max_wait_s}
-        return {"name": self.name, "modules": modules} | wait
+        at_limit = {} if self.at_limit is None else {"at_limit": self.at_limit.to_dict()}
+        return {"name": self.name, "modules": modules} | wait | at_limit
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> PolicySpec:
@@ -140,14 +149,17 @@ class PolicySpec:
         InputError
             If a module or one of its parameters does not exist, or a value is not allowed.
         """
-        unknown = sorted(set(data) - {"name", "modules", "max_wait_s"})
+        unknown = sorted(set(data) - {"name", "modules", "max_wait_s", "at_limit"})
         if unknown or "name" not in data:
-            raise InputError("policy", expected="name, modules and maybe max_wait_s", got=unknown or sorted(data))
+            raise InputError(
+                "policy", expected="name, modules and maybe max_wait_s, at_limit", got=unknown or sorted(data)
+            )
         entries = data.get("modules", ())
         if not isinstance(entries, (list, tuple)):
             raise InputError("modules", expected="a list of modules", got=entries)
         modules = tuple(_module(entry) for entry in entries)
-        return cls(name=data["name"], modules=modules, max_wait_s=data.get("max_wait_s"))
+        at_limit = None if data.get("at_limit") is None else AtLimit.from_dict(data["at_limit"])
+        return cls(name=data["name"], modules=modules, max_wait_s=data.get("max_wait_s"), at_limit=at_limit)
 
 
 def _module(entry: Mapping[str, Any]) -> ModuleSpec:
@@ -343,9 +355,14 @@ def durable_account(
     return PolicySpec(name=name, modules=(spec,))
 
 
-def compose(*policies: PolicySpec, name: str | None = None) -> PolicySpec:
-    """Return one policy of the modules of many, in order; waiting is bounded by the shortest bound named."""
+def compose(*policies: PolicySpec, name: str | None = None, at_limit: AtLimit | None = None) -> PolicySpec:
+    """Return one policy of the modules of many, in order; waiting is bounded by the shortest bound named.
+
+    What happens at a limit is `at_limit`, else what the first policy says that says anything.
+    """
+    named = [policy.at_limit for policy in policies if policy.at_limit is not None]
     waits = [policy.max_wait_s for policy in policies if policy.max_wait_s is not None]
     modules = tuple(module for policy in policies for module in policy.modules)
     label = name if name is not None else " + ".join(policy.name for policy in policies)
-    return PolicySpec(name=label, modules=modules, max_wait_s=min(waits, default=None))
+    axis = at_limit if at_limit is not None else next(iter(named), None)
+    return PolicySpec(name=label, modules=modules, max_wait_s=min(waits, default=None), at_limit=axis)
