@@ -66,6 +66,11 @@ class _Check(NamedTuple):
     what: str
     effect: str
     rows: Callable[[pd.DataFrame], pd.Series]
+    among: Callable[[pd.DataFrame], pd.Series] = lambda nodes: nodes["run"].notna()
+
+
+def _roots(nodes: pd.DataFrame) -> pd.Series:
+    return nodes["parent"].isna()
 
 
 def _tokens(nodes: pd.DataFrame) -> pd.Series:
@@ -87,7 +92,8 @@ _CHECKS: Final = (
         "unknown-cost", "cost unknown",
         "Ceilings and waste in dollars rest on the other rows, and sums are lower bounds; recompute() prices what has "
         "tokens.",
-        lambda nodes: nodes["cost_nusd"].isna() & _started(nodes),
+        lambda nodes: nodes["cost_nusd"].isna(),
+        _started,
     ),
     _Check(
         "unknown-outcome", "outcome unknown",
@@ -98,12 +104,14 @@ _CHECKS: Final = (
     _Check(
         "unknown-delivery", "delivery unknown",
         "Whether a cheap run was a good one cannot be said; join labels=FILE.",
-        lambda nodes: nodes["delivered"].isna() & nodes["parent"].isna(),
+        lambda nodes: nodes["delivered"].isna(),
+        _roots,
     ),
     _Check(
         "unknown-start", "start unknown",
         "No drift, no staleness of floors, no price of the day for these rows.",
-        lambda nodes: nodes["start_ns"].isna() & _started(nodes),
+        lambda nodes: nodes["start_ns"].isna(),
+        _started,
     ),
     _Check(
         "absurd-cost", "cost above a thousand dollars per million tokens",
@@ -150,7 +158,8 @@ _CHECKS: Final = (
     _Check(
         "unknown-context", "starting context unknown",
         "Its floors match only asks that name no context, and may mix configurations.",
-        lambda nodes: nodes["context"].isna() & _started(nodes),
+        lambda nodes: nodes["context"].isna(),
+        _started,
     ),
     _Check(
         "overspent", "used more than a ceiling allowed",
@@ -167,13 +176,14 @@ def _tomorrow() -> int:
 def row_findings(nodes: pd.DataFrame) -> Iterator[Finding]:
     """Yield what was found in the rows, each with its count."""
     for check in _CHECKS:
-        bad = check.rows(nodes).fillna(value=False).to_numpy(dtype=bool)
+        among = check.among(nodes).to_numpy(dtype=bool)
+        bad = check.rows(nodes).fillna(value=False).to_numpy(dtype=bool) & among
         if bad.any():
             yield Finding(
                 code=check.code,
                 what=check.what,
                 rows=int(bad.sum()),
-                of=len(nodes),
+                of=int(among.sum()),
                 effect=check.effect,
                 detail=_where(nodes, bad),
             )

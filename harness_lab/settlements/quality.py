@@ -39,8 +39,8 @@ class Quality:
     findings : tuple of Finding
         What was found, in the order of the checks; each says what it does to which analysis.
     by_outcome : DataFrame
-        One row per outcome: ``outcome, rows, unknown_usage, unknown_cost, unknown_delivery`` (rows), and the same three
-        as ``..._share``.
+        One row per outcome: ``outcome, rows, unknown_usage, unknown_cost, unknown_delivery, runs`` and the three as
+        ``..._share``: usage and cost of the rows, delivery of the runs (their roots), NaN where there are none.
     shifts : tuple of Shift
         The later half of the rows against the earlier one; empty where fewer than 40 rows have a start.
     piles : tuple of Pile
@@ -75,12 +75,13 @@ class Quality:
             lines += [f"  - {found}" for found in self.findings]
         else:
             lines.append("nothing odd was found")
-        lines += ["", "unknown by outcome (usage, cost, delivery):"]
+        lines += ["", "unknown by outcome (usage and cost of rows, delivery of runs):"]
         shares = ("unknown_usage_share", "unknown_cost_share", "unknown_delivery_share")
         rows: Any = self.by_outcome.itertuples(index=False)
         for row in rows:
-            said = ", ".join(f"{getattr(row, name):.0%}" for name in shares)
-            lines.append(f"  {row.outcome}: {row.rows:,} row(s); {said}")
+            known = [getattr(row, name) for name in shares]
+            said = ", ".join("-" if share != share else f"{share:.0%}" for share in known)
+            lines.append(f"  {row.outcome}: {row.rows:,} row(s), {row.runs:,} run(s); {said}")
         if self.costs is not None:
             lines += ["", "recorded and recomputed cost:", self.costs.summary()]
         if self.bill is not None:
@@ -197,14 +198,15 @@ def _by_outcome(nodes: pd.DataFrame) -> pd.DataFrame:
             "outcome": nodes["outcome"],
             "unknown_usage": unknown_usage(nodes).astype(int),
             "unknown_cost": (nodes["cost_nusd"].isna() & (nodes["outcome"] != "denied")).astype(int),
-            "unknown_delivery": nodes["delivered"].isna().astype(int),
+            "unknown_delivery": (nodes["delivered"].isna() & nodes["parent"].isna()).astype(int),
+            "runs": nodes["parent"].isna().astype(int),
         }
     )
     grouped = flags.groupby("outcome", sort=True)
     table = grouped.sum()
     table.insert(0, "rows", grouped.size())
-    for name in ("unknown_usage", "unknown_cost", "unknown_delivery"):
-        table[f"{name}_share"] = table[name] / table["rows"]
+    for name, of in (("unknown_usage", "rows"), ("unknown_cost", "rows"), ("unknown_delivery", "runs")):
+        table[f"{name}_share"] = table[name] / table[of].replace(0, float("nan"))
     return table.reset_index()
 
 

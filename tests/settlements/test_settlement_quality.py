@@ -70,6 +70,19 @@ def test_each_flaw_is_found_in_the_row_that_has_it_and_says_what_it_does(code: s
     assert codes(table(**columns)) == {code: 1}
 
 
+def test_delivery_is_asked_of_runs_and_the_rest_of_what_started() -> None:
+    tree = table(run=["a", "a", "b", "b"], node=["0", "1", "0", "1"], parent=[None, "0", None, "0"],
+                 delivered=[None, None, True, None], outcome=["completed", "denied", "completed", "completed"],
+                 cost_nusd=[None, None, 1, 1])  # fmt: skip
+    report = quality(tree)
+    shares = {finding.code: (finding.rows, finding.of) for finding in report.findings}
+    assert shares["unknown-delivery"] == (1, 2)
+    assert shares["unknown-cost"] == (1, 3)
+    by_outcome = report.by_outcome.set_index("outcome")
+    assert by_outcome.loc["completed", "unknown_delivery_share"] == 0.5
+    assert by_outcome["unknown_delivery_share"].isna()["denied"]
+
+
 def test_what_never_started_is_unknown_for_a_reason() -> None:
     columns = {"start_ns": [None, START], "context": [None, "c"], "input_fresh": [None, 90], "cost_nusd": [None, 1_000]}
     assert codes(table(2, outcome=["denied", "completed"], **columns)) == {}
