@@ -103,17 +103,6 @@ class BoundViolation:
     billed: Amounts
 
 
-class _Held:
-    """One call in flight."""
-
-    __slots__ = ("bound", "call_id", "chain")
-
-    def __init__(self, chain: tuple[CapPot, ...], bound: Amounts, call_id: str) -> None:
-        self.chain = chain
-        self.bound = bound
-        self.call_id = call_id
-
-
 class CapPot(pots.Pot):
     """A capped budget: the tree's, or that of a child and all below it.
 
@@ -131,6 +120,21 @@ class CapPot(pots.Pot):
         super().__init__([-1 if limit is None else limit for limit in limits])
         self.limited = tuple((i, limit) for i, limit in enumerate(self.limits) if limit >= 0)
         self.apart = [0] * pots.SIZE
+
+    def set_aside(self, bound: Amounts, sign: int) -> None:
+        """Set a bound aside in the capped channels; with ``sign=-1`` give it back."""
+        self.open += sign
+        held = self.held
+        for i, _ in self.limited:
+            held[i] += sign * (bound[i] or 0)
+
+    def violated(self, bound: Amounts, spent: Amounts) -> bool:
+        """Whether a bill lies above its bound in a capped channel."""
+        for i, _ in self.limited:
+            amount = spent[i]
+            if amount is not None and amount > (bound[i] or 0):
+                return True
+        return False
 
 
 class CallHolds:
@@ -165,7 +169,7 @@ class CallHolds:
         self._spec = spec
         self.pot = CapPot(spec.limits())
         self._channels = {i for i, _ in self.pot.limited} | {COST}
-        self._open: dict[Ticket, _Held] = {}
+        self._open: dict[Ticket, tuple[tuple[CapPot, ...], Amounts, str]] = {}
         self._ids: dict[Ticket, str] = {}
         self._calls = 0
         self._root_counts_it = False
@@ -238,22 +242,29 @@ class CallHolds:
         bound = _counted(ask)
         chain: tuple[CapPot, ...] = ticket.memory[self.index]
         for pot in chain:
-            pot.hold(bound)
-        self._open[ticket] = _Held(chain, bound, self._ids.pop(ticket, ""))
+            pot.set_aside(bound, 1)
+        self._open[ticket] = (chain, bound, self._ids.pop(ticket, "") if self._ids else "")
 
     def settle(self, ticket: Ticket, use: Use, now: Time) -> None:
         """Give the hold back and charge what was used, never clamped to it."""
         ask = ticket.ask
         if type(ask) is not StepAsk:
             return
-        held = self._open.pop(ticket)
-        charge = self._charge(ask, held.bound, use)
-        for pot in held.chain:
-            pot.hold(held.bound, -1)
-            pot.add(charge)
-        if use.status != "unsent":
-            self._check(ticket, held, use)
-        self._told(ticket, held.call_id, charge, use.status)
+        chain, bound, call_id = self._open.pop(ticket)
+        spent, sent = use.spent, use.status != "unsent"
+        charge = None if sent and None not in spent else self._charge(ask, bound, use)
+        over = False
+        for pot in chain:
+            pot.set_aside(bound, -1)
+            if charge is None:
+                pot.spent = [x + y for x, y in zip(pot.spent, spent, strict=True)]  # type: ignore[operator]
+            else:
+                pot.add(charge)
+            over = over or (sent and pot.violated(bound, spent))
+        if over:
+            self._violated(chain, bound, use, call_id or self._named(ticket))
+        if call_id:
+            self._told(ticket, call_id, charge if charge is not None else self._charge(ask, bound, use), use.status)
 
     def outside(self, ticket: Ticket, use: Use, now: Time, *, counts: bool = False) -> None:
         """Charge a step that was never held: booked apart, so that it takes nothing from the caps, or counted as spent.
@@ -295,17 +306,13 @@ class CallHolds:
         prompt = ask.bound.prompt if isinstance(ask.bound, CallBound) else None
         return pots.charge(bound, use.spent, self._spec.unknown_usage, prompt)
 
-    def _check(self, ticket: Ticket, held: _Held, use: Use) -> None:
-        over = pots.violated(held.bound, use.spent)
-        capped = {i for pot in held.chain for i, _ in pot.limited}
+    def _violated(self, chain: tuple[CapPot, ...], bound: Amounts, use: Use, call_id: str) -> None:
+        over = pots.violated(bound, use.spent)
+        capped = {i for pot in chain for i, _ in pot.limited}
         channels = tuple(CHANNELS[i] for i in sorted(capped) if over >> i & 1)
-        if channels:
-            call_id = held.call_id or self._named(ticket)
-            self.violations.append(
-                BoundViolation(call_id=call_id, channels=channels, bound=held.bound, billed=use.spent)
-            )
-            for pot in held.chain:
-                pot.ended = True
+        self.violations.append(BoundViolation(call_id=call_id, channels=channels, bound=bound, billed=use.spent))
+        for pot in chain:
+            pot.ended = True
 
     def _told(self, ticket: Ticket, call_id: str, charge: pots.Charge, status: Status) -> None:
         observer = self._spec.observer
