@@ -19,6 +19,7 @@ from harness_lab.analyze.pareto import Front, pareto
 from harness_lab.analyze.period_budget import PeriodBudget, period_budget
 from harness_lab.analyze.prices import Repriced, reprice
 from harness_lab.analyze.runs import run_table
+from harness_lab.analyze.shadow import ShadowReport, shadow_report
 from harness_lab.analyze.spend import SpendSplit, spend_split
 from harness_lab.analyze.symptoms import Symptoms, symptoms
 from harness_lab.analyze.truth import TruthCheck, against_truth
@@ -42,6 +43,7 @@ __all__ = [
     "PeriodBudget",
     "Repriced",
     "SettlementDistribution",
+    "ShadowReport",
     "SpendSplit",
     "Symptoms",
     "TruthCheck",
@@ -66,6 +68,7 @@ __all__ = [
     "period_budget",
     "reprice",
     "run_table",
+    "shadow_report",
     "spend_split",
     "symptoms",
 ]
