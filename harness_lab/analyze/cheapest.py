@@ -21,9 +21,11 @@ from harness_lab.analyze.grouping import AUTO
 from harness_lab.analyze.runs import run_table
 from harness_lab.analyze.sample import Sample, take
 from harness_lab.errors import InputError
+from harness_lab.stats.clusters import effective_clusters
 from harness_lab.stats.estimates import Estimate, NotEstimable, check_confidence
 from harness_lab.stats.means import mean
 from harness_lab.stats.paired import paired_difference
+from harness_lab.stats.skewed import skewed_p, skewness
 from harness_lab.stats.survival import kaplan_meier
 
 if TYPE_CHECKING:
@@ -237,8 +239,9 @@ class _Task:
 
     def _table(self, x: Floats, spend: Floats, done: Bools, at: Floats) -> tuple[Floats, Floats]:
         """Return each run's spend and whether it completes, under each candidate; shapes (candidates, runs)."""
-        within = np.minimum(1.0, np.divide(at[:, None], x, out=np.ones((at.size, x.size)), where=x > 0))
-        return spend * within, (done & (x <= at[:, None])).astype(np.float64)
+        inside = x <= at[:, None]
+        rate = np.divide(spend, x, out=np.zeros_like(spend), where=x > 0)
+        return np.where(inside, spend, rate * at[:, None]), (done & inside).astype(np.float64)
 
     def _costs(self, spend: Floats, done: Floats) -> Floats:
         """Return each run's contribution to the expected cost of a task, linearised where there are retries."""
@@ -262,9 +265,7 @@ class _Task:
         costs = self._costs(*table)
         means = costs.mean(axis=1)
         best = int(np.argmin(means))
-        alike = np.asarray(
-            [k == best or _alike(costs[best], costs[k], labels, self.confidence) for k in range(at.size)]
-        )
+        alike = _alike(costs, best, labels, self.confidence)
         curve = pd.DataFrame({
             "ceiling": at, "cost_usd": means, "completed_share": table[1].mean(axis=1),
             "spend_usd": table[0].mean(axis=1), "alike": alike,
@@ -286,15 +287,22 @@ class _Task:
         spend, done = table
         group = np.arange(spend.shape[1]) if labels is None else labels
         fold = np.random.default_rng(0).permutation(int(group.max()) + 1)[group] % FOLDS
+        inside = np.eye(FOLDS)[fold]
+        count = inside.sum(axis=0)
+        rest = [(part.sum(axis=1, keepdims=True) - part @ inside) / np.maximum(fold.size - count, 1) for part in table]
+        chosen = np.argmin(self._expected(rest[0], rest[1]), axis=0)
         saved = np.zeros(spend.shape[1])
-        for number in range(FOLDS):
+        for number in np.flatnonzero((count > 0) & (count < fold.size)):
             out = fold == number
-            if out.any() and not out.all():
-                best = int(np.argmin(self._costs(spend[:, ~out], done[:, ~out]).mean(axis=1)))
-                held = self._costs(spend[:, out], done[:, out])
-                saved[out] = held[-1] - held[best]
+            both = [chosen[number], -1]
+            held = self._costs(spend[both][:, out], done[both][:, out])
+            saved[out] = held[1] - held[0]
         found = paired_difference(np.zeros(saved.size), saved, confidence=self.confidence, clusters=labels, unit="$")
         return found.difference
+
+    def _expected(self, spend: Floats, done: Floats) -> Floats:
+        """Return the expected cost of a task from an attempt's mean spend and chance to complete."""
+        return np.asarray(spend * self._attempts(done) + self.failure * (1 - done) ** (self.retries + 1))
 
     def _declined(self, n: int, parts: Mapping[tuple[Any, ...], CheapestCeiling] | None) -> CheapestCeiling:
         few = NotEstimable(reason=f"{n} run(s) of known spend", needs_n=MIN_RUNS)
@@ -324,10 +332,10 @@ def _weights(x: Floats, own: Bools, at: Floats) -> Floats:
     """Return weights by the inverse chance of not having been stopped [1]_, mean 1 for each candidate."""
     if not own.any():
         return np.ones((at.size, 1))
-    ends = np.minimum(x, at[:, None])
-    chance = _unstopped(x, own, ends.ravel()).reshape(ends.shape)
-    known = ~(own & (x < at[:, None]))
-    weight = np.where(known, 1 / np.maximum(chance, MIN_UNSTOPPED / 2), 0.0)
+    least = MIN_UNSTOPPED / 2
+    ended, open_ = (1 / np.maximum(_unstopped(x, own, part), least) for part in (x, at))
+    within = x < at[:, None]
+    weight = np.where(within, np.where(own, 0.0, ended), open_[:, None])
     return np.asarray(weight / weight.mean(axis=1, keepdims=True))
 
 
@@ -340,7 +348,22 @@ def _candidates(x: Floats, beyond: float | None) -> Floats:
     return np.unique(np.append(at, top))
 
 
-def _alike(best: Floats, other: Floats, labels: Ints | None, confidence: float) -> bool:
-    """Whether a candidate cannot be told from the best."""
-    found = paired_difference(best, other, confidence=confidence, clusters=labels)
-    return found.p_value is None or found.p_value > 1 - confidence
+def _alike(costs: Floats, best: int, labels: Ints | None, confidence: float) -> Bools:
+    """Return which candidates cannot be told from the best: a paired skew-corrected t, over whole clusters."""
+    means, n = costs.mean(axis=1), costs.shape[1]
+    if labels is None:
+        units, gap = n, costs - costs[best] - (means - means[best])[:, None]
+        df = n - 1.0
+    else:
+        sizes = np.bincount(labels).astype(np.float64)
+        units, df = sizes.size, max(effective_clusters(sizes) - 1, 1.0)
+        sums = np.stack([np.bincount(labels, weights=row) for row in costs])
+        gap = (sums - sums[best] - (means - means[best])[:, None] * sizes) * units / n
+    se = np.sqrt((gap**2).sum(axis=1) / max(units - 1, 1) / units)
+    found = [
+        skewed_p(float(means[k] - means[best]), float(se[k]), skewness(gap[k]), units=units, df=df) > 1 - confidence
+        for k in range(means.size)
+    ]
+    alike: Bools = np.asarray(found, dtype=np.bool_)
+    alike[best] = True
+    return alike

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pandas as pd
@@ -13,8 +13,8 @@ from harness_lab.analyze.binding import binding_frame
 from harness_lab.analyze.contrasts import Contrast, contrast, corrected
 from harness_lab.analyze.endings import COMPLETED, endings
 from harness_lab.analyze.figures import METRICS, PolicyFigures, policy_figures
-from harness_lab.analyze.frames import group_codes, nodes_of, text
-from harness_lab.analyze.grouping import AUTO, choose_cluster
+from harness_lab.analyze.frames import nodes_of, row_codes, text
+from harness_lab.analyze.grouping import AUTO, CANDIDATES, choose_cluster
 from harness_lab.analyze.runs import run_table
 from harness_lab.errors import InputError
 from harness_lab.stats.estimates import Estimate, check_confidence, percent
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from harness_lab.analyze.frames import Data
+
+
+_USED: Final = frozenset((*METRICS, *CANDIDATES, "policy", "scenario", "outcome", "cause", "calls", "overspent"))
+"""Columns of the run table that a comparison rests on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -182,7 +186,9 @@ def compare(
     """
     check_confidence(confidence)
     nodes = nodes_of(settlements)
-    runs = _measured(run_table(nodes))
+    runs = run_table(nodes)
+    wanted = {*_USED, *(() if cluster in (None, AUTO) else (cluster,))}
+    runs = _measured(runs[[name for name in runs.columns if name in wanted]])
     names = [str(name) for name in runs["policy"].dropna().unique()]
     if not names:
         raise InputError("policy", expected="rows that name a policy", got="none")
@@ -216,7 +222,7 @@ def _measured(runs: pd.DataFrame) -> pd.DataFrame:
     """Add ``completed`` as 0/1 (NaN: unknown outcome) and the key of a run over policies."""
     outcome = text(runs, "outcome")
     done = np.where(np.isin(outcome, ("unknown", "awaiting_approval")), np.nan, endings(runs) == COMPLETED)
-    return runs.assign(completed=done, _key=group_codes(runs, ["scenario", "run"])[0])
+    return runs.assign(completed=done, _key=row_codes(runs, ["scenario", "run"]))
 
 
 def _wide(runs: pd.DataFrame, names: list[str]) -> dict[str, pd.DataFrame]:

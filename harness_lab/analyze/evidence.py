@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from harness_lab.analyze.frames import Bools, Floats, column, is_false, is_true, numbers, text
 from harness_lab.analyze.grouping import choose_cluster
@@ -178,5 +180,7 @@ def _newest(mine: pd.DataFrame) -> int | None:
 def _digest(mine: pd.DataFrame, amounts: Floats, key: str) -> str:
     """Return a digest of the rows that does not depend on their order."""
     fields: list[Any] = [text(mine, name) for name in ("run", "node", "policy", "scenario", "outcome", "start_ns")]
-    lines = sorted("|".join(map(str, (*row, int(value)))) for *row, value in zip(*fields, amounts, strict=True))
+    parts = [pa.array(part, type=pa.string()) for part in fields]
+    parts.append(pa.array(amounts.astype(np.int64)).cast(pa.string()))
+    lines = sorted(pc.binary_join_element_wise(*parts, "|").to_pylist())
     return hashlib.sha256("\n".join([key, *lines]).encode()).hexdigest()[:16]

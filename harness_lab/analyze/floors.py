@@ -11,7 +11,7 @@ import pandas as pd
 
 from harness_lab.analyze.evidence import COVERAGE, Evidence, eligible, gather, unit_values
 from harness_lab.analyze.frames import Bools, Data, calls_of, column, is_true, nodes_of, numbers, parts_by, text
-from harness_lab.analyze.grouping import AUTO
+from harness_lab.analyze.grouping import AUTO, CANDIDATES
 from harness_lab.errors import InputError
 from harness_lab.floors import FloorKey, FloorRow, FloorTable
 from harness_lab.outcome import UNITS, Unit
@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PATH: Final = ("agent", "backend", "model", "context")
+_USED: Final = frozenset((
+    *PATH, *CANDIDATES, "served_model", "input_total", "output", "cache_read", "usage_known", "outcome", "delivered",
+    "eligible", "source_status", "source", "start_ns", "policy", "scenario", "node",
+))  # fmt: skip
+"""Columns that floors rest on."""
 _NS_PER_DAY: Final = 86_400_000_000_000
 
 
@@ -250,8 +255,10 @@ def floors(
     if not set(by) <= set(PATH):
         raise InputError("by", expected=f"some of {', '.join(PATH)}", got=tuple(by))
     nodes = nodes_of(settlements)
-    nodes = nodes.assign(**{name: column(nodes, name) for name in (*PATH, "served_model")})
-    nodes = nodes.assign(_startup=first_prompts(nodes, calls_of(settlements)))
+    start = first_prompts(nodes, calls_of(settlements))
+    wanted = {*_USED, *(() if cluster in (None, AUTO) else (cluster,))}
+    nodes = nodes[[name for name in nodes.columns if name in wanted]]
+    nodes = nodes.assign(_startup=start, **{name: column(nodes, name) for name in (*PATH, "served_model")})
     keys = [name for name in PATH if name in by]
     paths = tuple(
         _path(dict(zip(keys, key, strict=True)), rows, unit=unit, delivered_only=delivered_only, cluster=cluster)

@@ -142,6 +142,15 @@ def text(frame: pd.DataFrame, name: str) -> npt.NDArray[Any]:
     return column(frame, name).astype("string").fillna("").to_numpy(dtype=object)
 
 
+def row_codes(frame: pd.DataFrame, by: Sequence[str]) -> Ints:
+    """Return the group of each row, in order of appearance; unknown is a group of its own."""
+    mixed = np.zeros(len(frame), dtype=np.int64)
+    for name in by:
+        part = np.asarray(pd.factorize(column(frame, name), use_na_sentinel=False)[0], dtype=np.int64)
+        mixed = np.asarray(pd.factorize(mixed * (int(part.max(initial=0)) + 1) + part)[0], dtype=np.int64)
+    return mixed
+
+
 def group_codes(frame: pd.DataFrame, by: Sequence[str]) -> tuple[Ints, list[tuple[Any, ...]]]:
     """Return the group of each row and the groups' keys, in order of appearance; unknown is a key of its own (None)."""
     missing = [name for name in by if name not in frame.columns]

@@ -31,6 +31,7 @@ from harness_lab.analyze.frames import (
     label,
     nodes_of,
     numbers,
+    row_codes,
 )
 from harness_lab.analyze.grouping import AUTO, choose_cluster
 from harness_lab.analyze.sample import take
@@ -210,7 +211,7 @@ def _columns(frame: pd.DataFrame, names: tuple[str, ...], later: int) -> pd.Data
 
 
 def _side(rows: pd.DataFrame, group: Ints, groups: int, cluster: str | None) -> _Side:
-    run, _ = group_codes(rows, ("policy", "scenario", "run"))
+    run = row_codes(rows, ("policy", "scenario", "run"))
     tokens, cost = numbers(rows, "tokens"), numbers(rows, "cost_nusd") * 1e-9
     known = _known(rows, tokens, cost)
     bad = np.zeros(int(run.max(initial=-1)) + 1, dtype=bool)

@@ -9,7 +9,7 @@ import numpy as np
 
 from harness_lab.analyze.endings import COMPLETED, endings
 from harness_lab.analyze.figures import METRICS, metric_values
-from harness_lab.analyze.frames import display, group_codes, text
+from harness_lab.analyze.frames import display, row_codes, text
 from harness_lab.analyze.grouping import AUTO, choose_cluster
 from harness_lab.analyze.runs import run_table
 from harness_lab.errors import InputError
@@ -101,7 +101,7 @@ def measured(runs: pd.DataFrame) -> pd.DataFrame:
     """Add ``completed`` as 0/1 (NaN: unknown outcome) and the key of a run over policies."""
     outcome = text(runs, "outcome")
     done = np.where(np.isin(outcome, ("unknown", "awaiting_approval")), np.nan, endings(runs) == COMPLETED)
-    return runs.assign(completed=done, _key=group_codes(runs, ["scenario", "run"])[0])
+    return runs.assign(completed=done, _key=row_codes(runs, ["scenario", "run"]))
 
 
 def figures_of(found: Wide, metric: str, *, confidence: float) -> tuple[Estimate, ...]:

@@ -1,5 +1,6 @@
 """Measured speed, as ratios within one run: machines differ, ratios less."""
 
+from harness_lab.bench.analysis import question_ratios
 from harness_lab.bench.durable import durable_account_ratio
 from harness_lab.bench.enforcement import admit_settle_ratio
 from harness_lab.bench.simulation import call_ratio, workers_speedup
@@ -20,5 +21,5 @@ def run_all(*, quick: bool = False) -> dict[str, dict[str, object]]:
     dict
         By name: `value` (median), `low`, `high` (over repeats), `what` it is.
     """
-    benches = (admit_settle_ratio, durable_account_ratio, call_ratio, workers_speedup)
+    benches = (admit_settle_ratio, durable_account_ratio, call_ratio, workers_speedup, question_ratios)
     return {bench.__name__: bench(quick=quick) for bench in benches}

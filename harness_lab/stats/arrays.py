@@ -66,6 +66,8 @@ def codes(groups: npt.ArrayLike, *, n: int, what: str = "clusters") -> Ints:
     labels: npt.NDArray[Any] = np.asarray(groups)
     if labels.shape != (n,):
         raise InputError(what, expected=f"one label for each of {n} values", got=f"shape {labels.shape}")
+    if labels.dtype == np.int64 and n and labels.min() >= 0 and labels.max() < n and np.bincount(labels).all():
+        return labels  # codes already
     if labels.dtype == object:
         labels = labels.astype(str)
     return np.asarray(np.unique(labels, return_inverse=True)[1], dtype=np.int64).reshape(n)

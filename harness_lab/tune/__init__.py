@@ -7,6 +7,7 @@ from harness_lab.tune.knobs import Bound, Knob
 from harness_lab.tune.parameters import Parameter, parameters, with_parameter
 from harness_lab.tune.race import RaceResult, race
 from harness_lab.tune.search import tune
+from harness_lab.tune.sensitivity import Sensitivity, sensitivity, sensitivity_of_records
 from harness_lab.tune.steps import StepEffects, one_step_more
 
 __all__ = [
@@ -14,11 +15,14 @@ __all__ = [
     "Knob",
     "Parameter",
     "RaceResult",
+    "Sensitivity",
     "StepEffects",
     "Tuned",
     "one_step_more",
     "parameters",
     "race",
+    "sensitivity",
+    "sensitivity_of_records",
     "tune",
     "with_parameter",
 ]

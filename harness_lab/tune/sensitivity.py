@@ -1,0 +1,325 @@
+"""What a result hangs on: which assumptions of the world, or which recorded inputs, move it, and how bad it can get.
+
+References
+----------
+.. [1] Saltelli, A. et al. (2010). Variance based sensitivity analysis of model output. Computer Physics Communications
+   181(2), 259-270. https://doi.org/10.1016/j.cpc.2009.09.018
+.. [2] Morris, M. D. (1991). Factorial sampling plans for preliminary computational experiments. Technometrics 33(2),
+   161-174. https://doi.org/10.2307/1269043
+.. [3] Borgonovo, E. (2007). A new uncertainty importance measure. Reliability Engineering and System Safety 92(6),
+   771-784. https://doi.org/10.1016/j.ress.2006.04.015
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from html import escape
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import numpy as np
+import pandas as pd
+
+from harness_lab.analyze.frames import numbers
+from harness_lab.analyze.runs import run_table
+from harness_lab.analyze.wide import unit_of
+from harness_lab.errors import InputError
+from harness_lab.pricing import PriceTable
+from harness_lab.stats.distributions import Distribution
+from harness_lab.stats.estimates import check_confidence, with_unit
+from harness_lab.tune.knobs import check_metrics
+from harness_lab.tune.search import simulate
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from matplotlib.axes import Axes
+
+    from harness_lab.analyze.frames import Data, Floats
+    from harness_lab.simulate import Experiment
+
+Method = Literal["sobol", "morris"]
+FACTORS: Final = ("calls", "startup_tokens", "growth_tokens", "output_tokens", "latency_s", "prices")
+"""Assumptions that can be scaled: of the workload, of the provider, and its prices."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Sensitivity:
+    """What moves a metric.
+
+    Parameters
+    ----------
+    metric : str
+        The metric.
+    method : str
+        ``sobol`` (shares of the variance), ``morris`` (mean absolute effect over the range), or ``delta`` (how far
+        knowing an input shifts the distribution, 0 to 1).
+    frame : DataFrame
+        One row per factor, most important first: ``factor, importance, low, high`` (interval of SALib's resampling),
+        and ``first`` (Sobol and delta: effect alone), ``spread`` (Morris: interactions or curvature).
+    worst : dict of str to float
+        Factors of the worst evaluation, and ``value``: the worst mean within the ranges; empty for recorded runs.
+    best : dict of str to float
+        The same of the best evaluation.
+    n : int
+        Evaluations, or recorded runs.
+    confidence : float
+        Of each interval.
+    """
+
+    metric: str
+    method: str
+    frame: pd.DataFrame
+    worst: dict[str, float]
+    best: dict[str, float]
+    n: int
+    confidence: float
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the importances."""
+        return self.frame.copy()
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the importances; factors whose interval does not reach 0 are filled; return the axes."""
+        from harness_lab.plots.choice import plot_best
+
+        frame = self.frame.assign(policy=self.frame["factor"], value=self.frame["importance"], unit="")
+        frame = frame.assign(maybe_best=frame["low"] > 0)
+        return plot_best(frame, ax=ax, metric=f"importance for {self.metric} ({self.method})", filled="above 0")
+
+    def summary(self) -> str:
+        """Return the importances and the worst case in plain text."""
+        lines = [f"{self.metric}, {self.method}, n = {self.n:,}:"]
+        lines += [
+            f"- {row.factor}: {row.importance:.3g} [{row.low:.3g}, {row.high:.3g}]" for row in self.frame.itertuples()
+        ]
+        for word, found in (("worst", self.worst), ("best", self.best)):
+            if found:
+                at = ", ".join(f"{name} x {value:.3g}" for name, value in found.items() if name != "value")
+                lines.append(f"- {word} within the ranges: {with_unit(found['value'], unit_of(self.metric))} at {at}")
+        return "\n".join(lines)
+
+    def explain(self) -> str:
+        """Return what the importances mean and what to do next."""
+        return (
+            "Sobol: share of the variance of the metric, over the ranges given, that a factor is involved in. "
+            "Morris: how much the metric moves, on average, while a factor goes through its range. Delta, on "
+            "recorded runs: how far knowing an input moves the distribution of the metric; inputs that go together "
+            "share it, and it is no proof of cause. Intervals are SALib's own resampling; "
+            "their coverage was not checked here. A factor without importance need not be known better.\n"
+            "The worst case is the worst that was evaluated: give as ranges what the fit leaves open.\n"
+            "Next: measure the first factor better, or choose a policy whose worst case is bearable."
+        )
+
+    def __repr__(self) -> str:
+        first = self.frame["factor"].iloc[0] if len(self.frame) else "nothing"
+        return f"Sensitivity({self.metric}: first {first}, {self.method})"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self.summary())}</pre>"
+
+
+def sensitivity(
+    experiment: Experiment, factors: Mapping[str, tuple[float, float]], *, metric: str = "cost_nusd",
+    policy: str | None = None, method: Method = "sobol", samples: int = 16, runs: int | None = None,
+    confidence: float = 0.95, seed: int = 0,
+) -> Sensitivity:  # fmt: skip
+    """Scale assumptions of the world within ranges and see what a policy's mean metric does.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        The world; all evaluations meet the same luck.
+    factors : mapping of str to (float, float)
+        Ranges of the multipliers of ``calls, startup_tokens, growth_tokens, output_tokens, latency_s, prices``: what
+        the fit leaves open.
+    metric : {"completed", "cost_nusd", "wasted_nusd", "duration_ns"}
+        The metric.
+    policy : str, optional
+        Which policy; the experiment's last if not given.
+    method : {"sobol", "morris"}
+        Variance shares [1]_ or elementary effects [2]_.
+    samples : int, default 16
+        Base samples (Sobol, a power of two) or trajectories (Morris); each costs (factors + 2) or (factors + 1)
+        evaluations.
+    runs : int, optional
+        Runs of an evaluation; the experiment's if not given.
+    confidence, seed
+        Of the intervals; of the sampling.
+
+    Returns
+    -------
+    Sensitivity
+
+    Raises
+    ------
+    InputError
+        If SALib is not installed (``pip install 'harness-lab[tune]'``), or a factor does not exist.
+    """
+    check_confidence(confidence)
+    check_metrics([metric], what="metric")
+    _check_factors(factors, method)
+    names = [one.name for one in experiment.policies]
+    if policy is not None and policy not in names:
+        raise InputError("policy", expected=f"one of {', '.join(names)}", got=policy)
+    chosen = experiment.policies[-1 if policy is None else names.index(policy)]
+    world = experiment if runs is None else replace(experiment, runs=runs)
+    problem = {"num_vars": len(factors), "names": list(factors), "bounds": [list(ends) for ends in factors.values()]}
+    points = _sample(problem, method, samples, seed)
+    values = np.empty(len(points))
+    for place, point in enumerate(points):
+        scaled_world = scaled(world, dict(zip(factors, point.tolist(), strict=True)))
+        values[place] = float(np.nanmean(simulate(scaled_world, chosen, range(world.runs))[metric]))
+    frame = _analysed(problem, points, values, method, confidence, seed)
+    order = np.argsort(values if metric == "completed" else -values)
+    ends = [
+        {**dict(zip(factors, points[k].tolist(), strict=True)), "value": float(values[k])}
+        for k in (order[0], order[-1])
+    ]
+    return Sensitivity(
+        metric=metric, method=method, frame=frame, worst=ends[0], best=ends[1], n=len(points), confidence=confidence
+    )
+
+
+def sensitivity_of_records(
+    settlements: Data, inputs: Sequence[str] = ("calls", "input_total", "output", "nodes"), *,
+    metric: str = "cost_nusd", confidence: float = 0.95, seed: int = 0,
+) -> Sensitivity:  # fmt: skip
+    """Rank recorded inputs of runs by how far knowing them moves a metric: Borgonovo's delta [3]_ on given data.
+
+    Parameters
+    ----------
+    settlements : Settlements or DataFrame
+        The nodes.
+    inputs : sequence of str
+        Numeric columns of the run table.
+    metric : str
+        Another numeric column of the run table.
+    confidence, seed
+        Of the intervals; of their resampling. Runs are taken as independent.
+
+    Returns
+    -------
+    Sensitivity
+    """
+    check_confidence(confidence)
+    runs = run_table(settlements)
+    table = np.stack([numbers(runs, name) for name in (*inputs, metric)], axis=1)
+    table = table[~np.isnan(table).any(axis=1)]
+    keep = [k for k in range(len(inputs)) if np.unique(table[:, k]).size > 1]
+    if len(table) < 50 or not keep:
+        raise InputError("settlements", expected="at least 50 runs of known inputs that vary", got=len(table))
+    from_salib = _salib("analyze.delta")
+    names = [inputs[k] for k in keep]
+    problem = {"num_vars": len(keep), "names": names, "bounds": [[0.0, 1.0]] * len(keep)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = from_salib.analyze(problem, table[:, keep], table[:, -1], conf_level=confidence, seed=seed)
+    word = "delta_balanced" if "delta_balanced" in found else "delta"  # SALib 1.6 tells two estimates apart
+    value, reach = np.asarray(found[word]), np.asarray(found[f"{word}_conf"])
+    frame = _ranked(names, value, reach, first=np.asarray(found["S1"]))
+    return Sensitivity(
+        metric=metric, method="delta", frame=frame, worst={}, best={}, n=len(table), confidence=confidence
+    )
+
+
+def scaled(experiment: Experiment, factors: Mapping[str, float]) -> Experiment:
+    """Return the experiment with assumptions multiplied: see `FACTORS`."""
+    workload, provider = experiment.workload, experiment.provider
+    for name, factor in factors.items():
+        if name in ("calls", "startup_tokens", "growth_tokens"):
+            workload = replace(workload, agents={k: _changed(a, name, factor) for k, a in workload.agents.items()})
+        elif name in ("output_tokens", "latency_s"):
+            provider = replace(provider, models={k: _changed(m, name, factor) for k, m in provider.models.items()})
+        elif name == "prices":
+            provider = replace(provider, prices=_dearer(provider.prices, factor))
+    return replace(experiment, workload=workload, provider=provider)
+
+
+def _changed(profile: Any, name: str, factor: float) -> Any:
+    """Return a profile with one of its distributions multiplied."""
+    return replace(profile, **{name: times(getattr(profile, name), factor)})
+
+
+def times(distribution: Distribution, factor: float) -> Distribution:
+    """Return the distribution of `factor` times the quantity.
+
+    Examples
+    --------
+    >>> float(times(Distribution.of("lognorm", s=0.5, scale=10), 2).ppf(0.5))
+    20.0
+    """
+    form = distribution.to_dict()
+    if distribution.dist == "constant":
+        form["value"] *= factor
+    elif distribution.dist == "empirical":
+        form["values"] = [one * factor for one in form["values"]]
+    else:
+        form |= {"scale": form.get("scale", 1.0) * factor, "loc": form.get("loc", 0.0) * factor}
+    form |= {name: form[name] * factor for name in ("low", "high") if name in form}
+    return Distribution.from_dict(form)
+
+
+def _dearer(prices: PriceTable, factor: float) -> PriceTable:
+    kinds = ("input", "output", "cache_read", "cache_write", "cache_write_1h")
+
+    def tier(one: Any) -> Any:
+        changed = {kind: round(value * factor) for kind in kinds if (value := getattr(one, kind)) is not None}
+        return replace(one, **changed)
+
+    return PriceTable(
+        {m: tuple(tier(one) for one in tiers) for m, tiers in prices.models.items()}, source=prices.source
+    )
+
+
+def _check_factors(factors: Mapping[str, tuple[float, float]], method: str) -> None:
+    wrong = [name for name in factors if name not in FACTORS]
+    if wrong or not factors:
+        raise InputError("factors", expected=f"some of {', '.join(FACTORS)}", got=wrong)
+    bad = {name: ends for name, ends in factors.items() if not 0 < ends[0] < ends[1]}
+    if bad:
+        raise InputError("factors", expected="ranges of multipliers, 0 < low < high", got=bad)
+    if method not in ("sobol", "morris"):
+        raise InputError("method", expected='"sobol" or "morris"', got=method)
+
+
+def _salib(module: str) -> Any:
+    from importlib import import_module
+
+    try:
+        return import_module(f"SALib.{module}")
+    except ImportError:
+        hint = "pip install 'harness-lab[tune]'"
+        raise InputError("sensitivity", expected="SALib", got="SALib is not installed", hint=hint) from None
+
+
+def _sample(problem: dict[str, Any], method: str, samples: int, seed: int) -> Floats:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if method == "morris":
+            return np.asarray(_salib("sample.morris").sample(problem, samples, seed=seed), dtype=np.float64)
+        found = _salib("sample.sobol").sample(problem, samples, calc_second_order=False, seed=seed)
+        return np.asarray(found, dtype=np.float64)
+
+
+def _analysed(
+    problem: dict[str, Any], points: Floats, values: Floats, method: str, confidence: float, seed: int
+) -> pd.DataFrame:
+    names = problem["names"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if method == "morris":
+            found = _salib("analyze.morris").analyze(problem, points, values, conf_level=confidence, seed=seed)
+            return _ranked(
+                names, np.asarray(found["mu_star"], dtype=np.float64), np.asarray(found["mu_star_conf"]),
+                spread=np.asarray(found["sigma"]),
+            )  # fmt: skip
+        found = _salib("analyze.sobol").analyze(
+            problem, values, calc_second_order=False, conf_level=confidence, seed=seed
+        )
+    return _ranked(names, np.asarray(found["ST"]), np.asarray(found["ST_conf"]), first=np.asarray(found["S1"]))
+
+
+def _ranked(names: list[str], value: Floats, reach: Floats, **more: Floats) -> pd.DataFrame:
+    frame = pd.DataFrame({"factor": names, "importance": value, "low": value - reach, "high": value + reach, **more})
+    return frame.sort_values("importance", ascending=False, ignore_index=True)

@@ -1,0 +1,34 @@
+"""Where statsmodels has a second implementation, both say the same."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+from harness_lab.stats import holm, mean, share
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    pytest.importorskip("statsmodels")
+    from statsmodels.stats.multitest import multipletests
+    from statsmodels.stats.proportion import proportion_confint
+    from statsmodels.stats.weightstats import DescrStatsW
+
+
+def test_holm_is_statsmodels_holm() -> None:
+    p = np.random.default_rng(0).random(20) ** 3
+    assert holm(p) == pytest.approx(multipletests(p, method="holm")[1])
+
+
+@pytest.mark.parametrize(("hits", "n"), [(3, 10), (49, 225), (199, 200)])
+def test_a_share_has_wilsons_interval(hits: int, n: int) -> None:
+    found = share([True] * hits + [False] * (n - hits))
+    assert (found.low, found.high) == pytest.approx(proportion_confint(hits, n, method="wilson"))
+
+
+def test_a_mean_without_skewness_has_students_interval() -> None:
+    x = np.concatenate([np.arange(30.0), -np.arange(30.0)])
+    found = mean(x)
+    assert (found.low, found.high) == pytest.approx(DescrStatsW(x).tconfint_mean())
