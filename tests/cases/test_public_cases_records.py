@@ -117,7 +117,8 @@ def transcript(path: Path, *calls: tuple[str, dict[str, int]]) -> Settlements:
     lines = []
     for number, (ident, counts) in enumerate(calls):
         message = {"id": ident, "role": "assistant", "model": "claude-x", "content": [], "usage": counts}
-        about = {"type": "assistant", "uuid": f"u{number}", "sessionId": "s", "version": "2.1.120", "isSidechain": False, "parentUuid": None}
+        about = {"type": "assistant", "uuid": f"u{number}", "sessionId": "s", "version": "2.1.120"}
+        about |= {"isSidechain": False, "parentUuid": None}  # by these a session is known
         stamp = f"2026-05-01T10:00:{number:02d}.000Z"
         lines.append({**about, "requestId": f"q-{ident}", "timestamp": stamp, "message": message})
     path.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
