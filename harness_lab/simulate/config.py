@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 
 from harness_lab.errors import InputError, ReadError
 from harness_lab.floors import FloorKey
@@ -15,6 +15,7 @@ from harness_lab.policies.spec import MODULES
 from harness_lab.pricing import Price, PriceTable, from_genai_prices
 from harness_lab.providers import MockProvider, ModelProfile
 from harness_lab.settlements import read
+from harness_lab.simulate.config_errors import input_error
 from harness_lab.simulate.experiment import Experiment
 from harness_lab.simulate.fit import fit_world
 from harness_lab.simulate.workload import AgentProfile, Spawn, Workload
@@ -24,7 +25,32 @@ from harness_lab.usage import Amounts, amounts
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Drawn = dict[str, Any] | float
+EXAMPLE = '{ dist = "lognorm", s = 0.5, loc = 0, scale = 400 }'
+"""A distribution as it is written in a file."""
+_PRICE = "input and output in dollars per million tokens, maybe cache_read, cache_write"
+
+
+def _drawn(value: Any) -> Distribution:
+    if isinstance(value, dict) and "dist" not in value:
+        raise InputError("dist", expected=f"the name of a distribution, for example {EXAMPLE}", got=sorted(value))
+    if not isinstance(value, dict) and (isinstance(value, bool) or not isinstance(value, (int, float))):
+        raise InputError("value", expected=f"a number or a distribution, for example {EXAMPLE}", got=value)
+    return Distribution.from_dict(value)
+
+
+def _counted(value: Any) -> int | Distribution:
+    return value if isinstance(value, int) and not isinstance(value, bool) else _drawn(value)
+
+
+def _tiers(value: Any) -> list[dict[str, Any]]:
+    tiers = value if isinstance(value, list) else [value]
+    if not all(isinstance(tier, dict) for tier in tiers):
+        raise InputError("price", expected=_PRICE, got=value)
+    return tiers
+
+
+Drawn = Annotated[Distribution, PlainValidator(_drawn)]
+_ZERO = Distribution.constant(0)
 
 
 class _Table(BaseModel):
@@ -49,16 +75,15 @@ class SpawnTable(_Table):
     """``[[workload.agents.NAME.spawns]]``: :class:`~harness_lab.simulate.Spawn`."""
 
     agent: str
-    count: int | dict[str, Any] = 1
+    count: Annotated[int | Distribution, PlainValidator(_counted)] = 1
     after: list[int] | None = None
     chance: float = 1.0
     ask: AskTable = Field(default_factory=AskTable)
 
     def build(self) -> Spawn:
         """Return the rule."""
-        count = self.count if isinstance(self.count, int) else Distribution.from_dict(self.count)
         after = None if self.after is None else tuple(self.after)
-        return Spawn(agent=self.agent, count=count, after=after, chance=self.chance, budget=self.ask.amounts())
+        return Spawn(agent=self.agent, count=self.count, after=after, chance=self.chance, budget=self.ask.amounts())
 
 
 class AgentTable(_Table):
@@ -67,8 +92,8 @@ class AgentTable(_Table):
     model: str
     calls: Drawn
     startup_tokens: Drawn
-    growth_tokens: Drawn = 0
-    tool_s: Drawn = 0
+    growth_tokens: Drawn = _ZERO
+    tool_s: Drawn = _ZERO
     shared_tokens: int = 0
     failure_rate: float = 0.0
     max_attempts: int = 3
@@ -84,10 +109,10 @@ class AgentTable(_Table):
             key = FloorKey(agent=name, backend=self.backend, model=self.model, context=self.context)
         return AgentProfile(
             model=self.model,
-            calls=Distribution.from_dict(self.calls),
-            startup_tokens=Distribution.from_dict(self.startup_tokens),
-            growth_tokens=Distribution.from_dict(self.growth_tokens),
-            tool_s=Distribution.from_dict(self.tool_s),
+            calls=self.calls,
+            startup_tokens=self.startup_tokens,
+            growth_tokens=self.growth_tokens,
+            tool_s=self.tool_s,
             shared_tokens=self.shared_tokens,
             failure_rate=self.failure_rate,
             max_attempts=self.max_attempts,
@@ -121,20 +146,18 @@ class ModelTable(_Table):
     def build(self) -> ModelProfile:
         """Return the profile."""
         values = self.model_dump(exclude={"output_tokens", "latency_s"})
-        output, latency = Distribution.from_dict(self.output_tokens), Distribution.from_dict(self.latency_s)
-        return ModelProfile(output_tokens=output, latency_s=latency, **values)
+        return ModelProfile(output_tokens=self.output_tokens, latency_s=self.latency_s, **values)
 
 
 class ProviderTable(_Table):
     """``[provider]``: models, and prices in dollars per million tokens (list prices where none is given)."""
 
     models: dict[str, ModelTable] = Field(default_factory=dict)
-    prices: dict[str, dict[str, float | int] | list[dict[str, float | int]]] = Field(default_factory=dict)
+    prices: dict[str, Annotated[list[dict[str, Any]], PlainValidator(_tiers)]] = Field(default_factory=dict)
 
     def table(self, models: list[str]) -> PriceTable:
         """Return the prices by hand, and list prices of the bundled data for models without one."""
-        tiers = {name: value if isinstance(value, list) else [value] for name, value in self.prices.items()}
-        by_hand = {name: tuple(_price(name, tier) for tier in given) for name, given in tiers.items()}
+        by_hand = {name: tuple(_price(name, tier) for tier in given) for name, given in self.prices.items()}
         rest = from_genai_prices(model for model in models if model not in by_hand)
         if not by_hand:
             return rest
@@ -191,7 +214,7 @@ def build_experiment(data: Mapping[str, Any], *, folder: Path | None = None) -> 
     try:
         table = ExperimentTable.model_validate(data)
     except ValidationError as error:
-        raise _input_error(error) from None
+        raise input_error(error, ExperimentTable) from None
     workload, provider = _world(table, folder if folder is not None else Path())
     policies = tuple(read_policy(policy) for policy in table.policies)
     return Experiment(
@@ -215,6 +238,9 @@ def _world(table: ExperimentTable, folder: Path) -> tuple[Workload, MockProvider
     if given.fit is None:
         if given.root is None or not given.agents:
             raise InputError("workload", expected="fit = FILE, or root and agents", got=sorted(given.model_fields_set))
+        if given.asks:
+            expected = "no asks without fit: write ask = { ... } inside [[workload.agents.NAME.spawns]]"
+            raise InputError("workload.asks", expected=expected, got=sorted(given.asks))
         workload = Workload(agents={name: agent.build(name) for name, agent in given.agents.items()}, root=given.root)
         models = {name: model.build() for name, model in table.provider.models.items()}
         return workload, MockProvider(models=models, prices=table.provider.table(workload.models()))
@@ -227,16 +253,8 @@ def _world(table: ExperimentTable, folder: Path) -> tuple[Workload, MockProvider
     return world.workload, world.provider
 
 
-def _price(model: str, values: Mapping[str, float | int]) -> Price:
+def _price(model: str, values: Mapping[str, Any]) -> Price:
     try:
         return Price.usd_per_million(**values)
     except TypeError:
-        expected = "input and output in dollars per million tokens, maybe cache_read, cache_write"
-        raise InputError(f"price of {model}", expected=expected, got=dict(values)) from None
-
-
-def _input_error(error: ValidationError) -> InputError:
-    first = error.errors(include_url=False)[0]
-    where = ".".join(str(part) for part in first["loc"]) or "experiment"
-    more = f" ({error.error_count() - 1} more problem(s))" if error.error_count() > 1 else ""
-    return InputError(where, expected=f"{first['msg'][0].lower()}{first['msg'][1:]}{more}", got=first["input"])
+        raise InputError(f"provider.prices.{model}", expected=_PRICE, got=dict(values)) from None

@@ -85,10 +85,18 @@ def test_models_without_a_price_by_hand_take_the_list_price() -> None:
         (("runs",), 0, "at least 1"),
         (("seed",), -1, "seed"),
         (("workload", "root"), "nobody", "profile for each"),
-        (("workload", "agents", "lead", "calls"), {"dist": "nope"}, "dist"),
+        (
+            ("workload", "agents", "lead", "calls"),
+            {"dist": "nope"},
+            r"workload\.agents\.lead\.calls\.dist: expected the name",
+        ),
         (("workload", "agents", "lead", "calls"), {"dist": "lognorm", "s": float("nan")}, "expected"),
         (("workload", "agents", "lead", "model"), "other", "models of the workload"),
-        (("workload", "agents", "lead", "tokens"), 3, "extra inputs"),
+        (
+            ("workload", "agents", "lead", "tokens"),
+            3,
+            "expected a known key .did you mean shared_tokens. allowed: model, calls",
+        ),
         (("provider", "models", "m", "error_rate"), 1.5, "error_rate"),
         (("provider", "prices", "m"), {"output": 1.0}, "input and output"),
         (("policies",), [], "at least one"),
@@ -115,3 +123,34 @@ def test_a_missing_or_broken_file_says_what_was_expected(tmp_path: Path) -> None
     (tmp_path / "bad.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(ReadError, match=r"experiment file \(TOML\)"):
         load_experiment(tmp_path / "bad.toml")
+
+
+def test_asks_beside_a_workload_that_is_written_out_are_refused() -> None:
+    given = data()
+    given["workload"]["asks"] = {"helper": {"tokens": 8000}}
+    with pytest.raises(InputError, match=r"^workload\.asks: expected .* write ask = \{ \.\.\. \} inside"):
+        build_experiment(given)
+
+
+def test_a_distribution_without_a_name_is_told_with_its_place_and_an_example() -> None:
+    given = data()
+    given["provider"]["models"]["m"]["latency_s"] = {"s": 0.5, "scale": 2}
+    with pytest.raises(InputError, match=r'^provider\.models\.m\.latency_s\.dist: .*\{ dist = "lognorm", s = 0\.5'):
+        build_experiment(given)
+
+
+def test_every_problem_is_told_in_one_line_up_to_five() -> None:
+    given = data()
+    lead = given["workload"]["agents"]["lead"]
+    del lead["model"]
+    lead |= {"tool_s": "slow", "grow_tokens": 5}
+    given |= {"runs": "many", "sed": 1, "nam": "x", "workloads": 1}
+    with pytest.raises(InputError) as raised:
+        build_experiment(given)
+    text = str(raised.value)
+    assert "runs: expected a valid integer, got 'many'" in text
+    assert "workload.agents.lead.model: expected this key, which has no default" in text
+    assert "did you mean growth_tokens?" in text
+    assert text.endswith("; and 2 more")
+    assert text.count("; ") == 4
+    assert "\n" not in text
