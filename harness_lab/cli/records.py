@@ -18,6 +18,7 @@ def read(
     store: Annotated[Path | None, typer.Option("--store", help="Folder of a store to add them to, once each.")] = None,
     format: Annotated[str, typer.Option("--format", help="Format of the records; auto tells by content.")] = "auto",
     map: Annotated[list[str] | None, typer.Option("--map", help="FIELD=COLUMN of a flat table; repeat.")] = None,
+    map_value: Annotated[list[str] | None, typer.Option("--map-value", help="FIELD:VALUE=MEANING; repeat.")] = None,
     preset: Annotated[str | None, typer.Option("--preset", help="Named column map of a flat table.")] = None,
     labels: Annotated[Path | None, typer.Option(help="Table of outcomes and groups to join by run.")] = None,
     unit: Annotated[str | None, typer.Option(help="What a run is where it can be either: session or turn.")] = None,
@@ -30,6 +31,7 @@ def read(
 ) -> None:
     """Read recorded runs into a settlement table or a store; ids are hashed with a local key."""
     from harness_lab.settlements import read as read_records
+    from harness_lab.settlements.readers.words import parse_values
 
     if map and preset:
         raise InputError("--map", expected="a map or a preset, not both", got=preset)
@@ -41,6 +43,7 @@ def read(
         chosen,
         format=format,
         columns=columns,
+        values=parse_values(map_value) if map_value else None,
         labels=labels,
         unit=unit,  # type: ignore[arg-type]
         placeholders=placeholders,  # type: ignore[arg-type]

@@ -36,6 +36,7 @@ def read(
     *,
     format: str = "auto",
     columns: Mapping[str, str] | str | None = None,
+    values: Mapping[str, Mapping[str, str]] | None = None,
     labels: Path | None = None,
     unit: Unit | None = None,
     placeholders: Placeholders = "recorded",
@@ -56,6 +57,9 @@ def read(
     columns : mapping or str, optional
         For flat tables: field → column of the file (``{"cost_usd": "spend"}``), ``"=value"`` for a constant,
         ``"a.b"`` for nested JSON; or the name of a preset. All files are then flat tables.
+    values : mapping, optional
+        For flat tables: field → word of the file → what it means (``{"outcome": {"user abort": "cancelled"}}``).
+        Rows whose outcome is not understood are kept as ``unknown``, and a note says how many.
     labels : path, optional
         A flat table with the column ``run`` and any of ``delivered, score, eligible, eligible_reason, task_kind,
         user, team, repo, session``, joined by run.
@@ -92,7 +96,7 @@ def read(
         if value not in known:
             raise InputError(what, expected=f"one of {', '.join(filter(None, known))}", got=value)
     check_ids(ids or DEFAULT_IDS, id_key)
-    options = ReadOptions(columns=_columns(columns), unit=unit, placeholders=placeholders)
+    options = ReadOptions(columns=_columns(columns), values=values, unit=unit, placeholders=placeholders)
     found = find(listed)
     sorted_out = _sort_out(found, _readers(format, options), options)
     outputs = [reader.read(files, options) for reader, files in sorted_out.by_reader if files]
@@ -122,7 +126,9 @@ def _readers(name: str, options: ReadOptions) -> tuple[Reader, ...]:
         raise InputError("format", expected=f"auto or one of {', '.join(by_name)}", got=name)
     if options.columns is not None and name not in {"auto", FlatReader.name}:
         raise InputError("columns", expected="no column map: only flat tables have columns to map", got=name)
-    if options.columns is not None:
+    if options.values is not None and name not in {"auto", FlatReader.name}:
+        raise InputError("values", expected="no map of values: only flat tables have one", got=name)
+    if options.columns is not None or options.values is not None:
         return (by_name[FlatReader.name],)
     return READERS if name == "auto" else (by_name[name],)
 

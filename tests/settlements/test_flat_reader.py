@@ -10,6 +10,7 @@ import pytest
 from harness_lab.errors import InputError, ReadError
 from harness_lab.settlements import Settlements, read
 from harness_lab.settlements.readers.flat import look_up
+from harness_lab.settlements.readers.words import parse_values
 
 MINI = Path(__file__).parents[2] / ".." / "shared" / "data" / "mini-swe-agent-traj"
 
@@ -53,7 +54,6 @@ def test_empty_fields_are_unknown_and_not_zero(tmp_path) -> None:
     [
         ("a,0,lead,completed,100,60,-7,0.25,", "runs.csv:2: output: should be greater than or equal to 0, got '-7'"),
         ("a,0,lead,completed,100,60,7,NaN,", "runs.csv:2: cost_usd: should be a finite number of dollars"),
-        ("a,0,lead,splendid,100,60,7,0.25,", "runs.csv:2: outcome: should be one of completed"),
         ("a,0,lead,completed,100,160,7,0.25,", "runs.csv:2: cache_read 160 + cache_write 0 exceed input_total 100"),
         ("a,0,lead,completed,1e3,60,7,0.25,", "runs.csv:2: input_total: should be a valid integer"),
         ("a,0,lead,completed,100,60,7,0.25,noon", "runs.csv:2: start: should be"),
@@ -194,3 +194,33 @@ def test_all_240_recorded_runs_are_read_with_the_preset() -> None:
     )
     assert table.nodes["delivered"].sum() == recorded["resolved"].sum()
     assert set(table.nodes["outcome"]) == {"completed"}
+
+
+def test_an_outcome_that_is_not_understood_keeps_its_row_as_unknown_and_one_note_says_so(tmp_path) -> None:
+    rows = "a,0,,stopped: budget,100,60,7,0.25,\nb,0,,me@firm.example,1,0,1,9,\nc,0,,ok,1,0,1,1,\n"
+    table = read(write(tmp_path, OWN + rows), ids="kept")
+    assert table.nodes["outcome"].tolist() == ["unknown", "unknown", "completed"]
+    assert table.nodes["cost_nusd"].tolist() == [250_000_000, 9 * 10**9, 10**9]
+    (note,) = [note for note in table.report.notes if "not understood" in note]
+    assert note.startswith(
+        "2 row(s) have an outcome that is not understood and are kept as unknown: stopped: budget; 1 "
+    )
+    assert "exhausted" in note
+    assert "firm" not in note
+
+
+def test_a_user_says_what_the_words_of_a_table_mean(tmp_path) -> None:
+    place = write(tmp_path, "id,end\n1,stopped: budget\n2,ok\n")
+    values = parse_values(["outcome:stopped: budget=exhausted"])
+    table = read(place, columns={"run": "id", "outcome": "end"}, values=values)
+    assert table.nodes["outcome"].tolist() == ["exhausted", "completed"]
+    assert not [note for note in table.report.notes if "not understood" in note]
+
+
+def test_a_map_of_values_that_means_nothing_is_refused(tmp_path) -> None:
+    place = write(tmp_path, OWN)
+    for values in ({"outcome": {"x": "splendid"}}, {"ending": {"x": "failed"}}):
+        with pytest.raises(InputError, match=r"^map of values: expected"):
+            read(place, values=values)
+    with pytest.raises(InputError, match=r"FIELD:VALUE=MEANING"):
+        parse_values(["outcome=failed"])

@@ -45,6 +45,8 @@ class ReadOptions:
     ----------
     columns : mapping or None
         For flat tables: field → column, or ``"=value"`` for a constant.
+    values : mapping or None
+        For flat tables: field → word of the source → word of the table.
     unit : {"session", "turn"} or None
         For formats in which a run can be either: which it is. None: a session.
     placeholders : {"recorded", "unknown", "estimated"}
@@ -53,6 +55,7 @@ class ReadOptions:
     """
 
     columns: Mapping[str, str] | None = None
+    values: Mapping[str, Mapping[str, str]] | None = None
     unit: Unit | None = None
     placeholders: Placeholders = "recorded"
 

@@ -26,6 +26,7 @@ from harness_lab.settlements.files import UNREADABLE, RecordFile, is_binary
 from harness_lab.settlements.readers.base import ReaderOutput, ReadOptions
 from harness_lab.settlements.readers.presets import Preset
 from harness_lab.settlements.readers.tables import PARQUET_MAGIC, Bad, Line, header, lines_of
+from harness_lab.settlements.readers.words import Words, check_values
 from harness_lab.settlements.rows import shown
 from harness_lab.settlements.schema import SCHEMA_VERSION
 
@@ -70,13 +71,17 @@ class FlatReader:
         """
         output = ReaderOutput()
         check_map(options.columns)
+        check_values(options.values, FIELDS)
+        words = Words(options.values)
         for file in files:
             before = output.read
             if options.columns is None and self._read_own(file, output):
                 continue
-            _read_file(file, options.columns, output)
+            _read_file(file, options.columns, words, output)
             if file.named and output.read == before:
                 raise ReadError(file.name, expected="a table with at least one row", got="no rows")
+        if (note := words.note()) is not None:
+            output.notes.append(note)
         return output
 
     def _read_own(self, file: RecordFile, output: ReaderOutput) -> bool:
@@ -117,11 +122,11 @@ def check_map(columns: Mapping[str, str] | None) -> None:
             raise InputError("column map", expected=f"fields of the table ({', '.join(FIELDS)})", got=name)
 
 
-def _read_file(file: RecordFile, columns: Mapping[str, str] | None, output: ReaderOutput) -> None:
+def _read_file(file: RecordFile, columns: Mapping[str, str] | None, words: Words, output: ReaderOutput) -> None:
     if is_binary(file.head) and not file.head.startswith(PARQUET_MAGIC):
         _refuse(file, output, "binary content")
         return
-    source = _Mapped(file, columns)
+    source = _Mapped(file, columns, words)
     try:
         for line in lines_of(file.path, file.head):
             source.take(line, output)
@@ -140,8 +145,8 @@ def _refuse(file: RecordFile, output: ReaderOutput, reason: str) -> None:
 class _Mapped:
     """One flat file being read: which of its columns become which fields, and how its rows are named."""
 
-    def __init__(self, file: RecordFile, columns: Mapping[str, str] | None) -> None:
-        self.file, self.own = file, columns is None
+    def __init__(self, file: RecordFile, columns: Mapping[str, str] | None, words: Words) -> None:
+        self.file, self.own, self.words = file, columns is None, words
         self.preset = columns if isinstance(columns, Preset) else None
         mapped = columns or {}
         self.constants = {name: value[1:] for name, value in mapped.items() if value.startswith("=")}
@@ -170,6 +175,7 @@ class _Mapped:
             value = look_up(line.values, column)
             if value is not None and value != "":
                 picked[name] = value
+        self.words.translate(picked)
         self.naive += any(is_naive(picked[name]) for name in ("start", "end") if name in picked)
         row = converted(picked)
         _check_version(row.pop("schema_version", SCHEMA_VERSION))
