@@ -3,6 +3,7 @@
 from harness_lab.bench.analysis import question_ratios
 from harness_lab.bench.durable import durable_account_ratio
 from harness_lab.bench.enforcement import admit_settle_ratio
+from harness_lab.bench.records import records_memory, records_speed
 from harness_lab.bench.simulation import call_ratio, workers_speedup
 
 __all__ = ["run_all"]
@@ -21,5 +22,13 @@ def run_all(*, quick: bool = False) -> dict[str, dict[str, object]]:
     dict
         By name: `value` (median), `low`, `high` (over repeats), `what` it is.
     """
-    benches = (admit_settle_ratio, durable_account_ratio, call_ratio, workers_speedup, question_ratios)
+    benches = (
+        admit_settle_ratio,
+        durable_account_ratio,
+        call_ratio,
+        workers_speedup,
+        question_ratios,
+        records_speed,
+        records_memory,
+    )
     return {bench.__name__: bench(quick=quick) for bench in benches}

@@ -137,7 +137,12 @@ def test_a_forked_session_does_not_pay_for_its_parents_calls(tmp_path: Path) -> 
 
 def test_subagents_in_their_own_files_are_children_of_the_session(tmp_path: Path) -> None:
     main = Transcript().prompt().answer("a", stop="tool_use", block=TOOL)
-    result = {"status": "completed", "agentId": "ag1", "totalTokens": 9, "usage": {"input_tokens": 1}}
+    result = {
+        "status": "completed",
+        "agentId": "ag1",
+        "totalTokens": 9,
+        "usage": {"input_tokens": 1, "output_tokens": 1},
+    }
     content = [{"type": "tool_result", "content": "done"}]
     main.add("user", message={"role": "user", "content": content}, toolUseResult=result).answer("b")
     main.write(tmp_path / "projects" / "p" / f"{SESSION}.jsonl")
@@ -153,7 +158,7 @@ def test_subagents_in_their_own_files_are_children_of_the_session(tmp_path: Path
 
 def test_a_subagent_started_by_a_subagent_lies_below_it(tmp_path: Path) -> None:
     Transcript().prompt().answer("a").write(tmp_path / f"{SESSION}.jsonl")
-    result = {"status": "completed", "agentId": "deep", "usage": {"input_tokens": 1}}
+    result = {"status": "completed", "agentId": "deep", "usage": {"input_tokens": 1, "output_tokens": 1}}
     content = [{"type": "tool_result", "content": "done"}]
     upper = Transcript(isSidechain=True, agentId="upper").answer("b")
     upper.add("user", message={"role": "user", "content": content}, toolUseResult=result)
@@ -194,7 +199,7 @@ def test_older_sidechains_in_the_main_file_become_nodes_by_their_chain_of_parent
 
 
 def test_a_finished_subagent_without_any_calls_is_told_of(tmp_path: Path) -> None:
-    result = {"status": "completed", "agentId": "gone", "usage": {"input_tokens": 1}}
+    result = {"status": "completed", "agentId": "gone", "usage": {"input_tokens": 1, "output_tokens": 1}}
     content = [{"type": "tool_result", "content": "done"}]
     made = Transcript().answer("a").add("user", message={"role": "user", "content": content}, toolUseResult=result)
     assert any(

@@ -23,6 +23,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+import orjson
+
 from harness_lab.settlements.readers.base import ReaderOutput, ReadOptions, unit_of
 from harness_lab.settlements.readers.claude_lines import Transcripts
 from harness_lab.settlements.readers.claude_message import ENDS
@@ -31,17 +33,26 @@ from harness_lab.settlements.readers.jsonl import Lines
 from harness_lab.settlements.readers.rollup import roll_up
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from harness_lab.settlements.files import RecordFile
 
-_USAGE: Final = b'"usage"'
+    _Take = Callable[[dict[str, Any], int], None]
+
+_USAGE: Final = b'"output_tokens"'
+"""What every usage has. A longer word is found faster; one that lost it still says that it is an assistant's."""
+
 _RESULT: Final = b'"tool_result"'
 _INTERRUPTED: Final = b"[Request interrupted by user"
 _SIDECHAIN: Final = b'"isSidechain":true'
-_HEAD: Final = 512
+_HEAD: Final = 1_024
 """Bytes of a line in which its own keys come; what follows is text of tools, which is long."""
+
+_BRACE: Final = ord("}")
+
+_SHORT: Final = 2**15
+"""A line of a tool's result in which the user's interruption is told is shorter than this."""
 
 _MARKS: Final = (b'"parentUuid"', b'"isSidechain"', b'"leafUuid"', b'"file-history-snapshot"', b'"queue-operation"')
 _TIME: Final = re.compile(rb'"timestamp"\s*:\s*"([^"]{10,40})"')
@@ -71,7 +82,7 @@ class ClaudeCodeReader:
             _read(file, transcripts, output)
         transcripts.finish()
         output.notes += transcripts.notes()
-        output.notes += settle_outputs(transcripts, options.placeholders)
+        output.notes += settle_outputs(transcripts.ledger, options.placeholders)
         roll_up(transcripts.ledger, output, unit=unit, ends=ENDS)
         return output
 
@@ -90,21 +101,47 @@ def _read(file: RecordFile, transcripts: Transcripts, output: ReaderOutput) -> N
     """Read one file: a look at each line's bytes says whether it is parsed."""
     lines = Lines(file, output)
     transcripts.begin(file, lines)
-    for number, line in lines:
-        if _USAGE in line:
-            wanted = transcripts.usage
-        elif _RESULT in line:
-            if _INTERRUPTED not in line and _SIDECHAIN not in line[:_HEAD]:
-                continue
-            wanted = transcripts.user
-        elif b'"user"' in line:
-            wanted = transcripts.user
-        elif b'"api_error"' in line:
-            wanted = transcripts.retry
-        elif b'"assistant"' in line:
-            wanted = transcripts.usage
-        else:
-            continue
-        record = lines.parse(number, line)
-        if record is not None:
-            wanted(record, number)
+    for block in lines.blocks():
+        for number, line, take in _wanted(block, transcripts, lines):
+            try:
+                record = orjson.loads(line)
+            except orjson.JSONDecodeError as error:
+                record = lines.mend(number, line, error)
+            if type(record) is dict:
+                take(record, number)
+
+
+def _wanted(block: bytes, transcripts: Transcripts, lines: Lines) -> Iterator[tuple[int, bytes, _Take]]:
+    """Yield the lines of a block that matter, with what takes them. Every byte is looked at once for each question."""
+    find, usage = block.find, transcripts.usage
+    number, start, hit = lines.number, 0, -1
+    while (end := find(b"\n", start)) >= 0:
+        if hit < start:
+            hit = find(_USAGE, start)
+            hit = len(block) if hit < 0 else hit
+        if hit < end:
+            yield number, block[start:end], usage
+        elif find(_RESULT, start, min(end, start + _HEAD)) < 0:
+            line = block[start:end]
+            take = _other(line, transcripts)
+            if take is not None:
+                yield number, line, take
+            else:
+                lines.fits(number, line)
+        elif find(_SIDECHAIN, start, start + _HEAD) >= 0 or (
+            end - start < _SHORT and find(_INTERRUPTED, start, end) >= 0
+        ):
+            yield number, block[start:end], transcripts.user
+        elif block[end - 1] != _BRACE:
+            lines.fits(number, block[start:end])
+        number, start = number + 1, end + 1
+    lines.number = number
+
+
+def _other(line: bytes, transcripts: Transcripts) -> _Take | None:
+    """Return what takes a line without usage that is no tool's result; None: nothing in it matters."""
+    if b'"user"' in line:
+        return transcripts.user
+    if b'"api_error"' in line:
+        return transcripts.retry
+    return transcripts.usage if b'"assistant"' in line else None

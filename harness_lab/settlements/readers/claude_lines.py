@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from harness_lab.settlements.convert import Unfit, money
-from harness_lab.settlements.readers.claude_message import Counts, content, counts
+from harness_lab.settlements.convert import Unfit
+from harness_lab.settlements.readers.claude_calls import Calls
 from harness_lab.settlements.readers.ends import error_word
-from harness_lab.settlements.readers.jsonl import Clock, folder, identifier, inside, name, when
-from harness_lab.settlements.readers.ledger import MAX_CALL_NUSD, NONE, Ledger, Thread
+from harness_lab.settlements.readers.jsonl import folder, identifier, inside, name, when
+from harness_lab.settlements.readers.ledger import NONE, THREAD, VERSION, WIDTH, Ledger, Thread
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,31 +39,23 @@ class Transcripts:
     ----------
     ledger : Ledger
         Calls, threads, prompts and ends.
-    final : array of int8
-        1 where a line of the call says why it ended, so that its output count is final.
-    version : array of int64
-        The client version of each call, a number of ``ledger.names``.
     """
 
     def __init__(self) -> None:
         self.ledger = Ledger()
-        self.final, self.version = array("b"), array("q")
-        self._calls: dict[str, int] = {}
-        self._requests: list[str | None] = []
-        self._side = bytearray()
+        self._calls = Calls(self.ledger)
         self._threads: dict[tuple[str, str], int] = {}
         self._chains: dict[str, str] = {}
         self._results: dict[tuple[str, str], tuple[str, int | None, bool]] = {}
         self._quick: dict[Any, int] = {}
-        self._clock = Clock()
-        self._last: tuple[int, object] = (NONE, None)
+        self._begun = NONE
         self._asked: tuple[str, int | None] | None = None
         self._count: Counter[str] = Counter()
 
     def begin(self, file: RecordFile, lines: Lines) -> None:
         """Turn to the next file."""
-        self._close(NONE, None)
-        self._file, self._lines, self._source = file.name, lines, self.ledger.names(file.name)
+        self._calls.begin(self.ledger.names(file.name))
+        self._file, self._lines, self._begun = file.name, lines, NONE
         self._stem = file.path.name.partition(".")[0]
         self._chains.clear()
         self._quick.clear()
@@ -96,109 +87,42 @@ class Transcripts:
             self._count["strange"] += 1
 
     def _answer(self, record: _Json, meta: _Json, number: int, agent: object) -> None:
-        """Take one line of an answer. Most of the time of reading is spent here, so it is written for speed."""
+        """Take one line of an answer; most lines tell of a call that is known already."""
         message = meta.get("message")
         usage = message.get("usage") if type(message) is dict else None
         if message is None or type(usage) is not dict:
             raise Unfit("an assistant's message without usage")
+        if not self._calls.again(meta, message, usage, number):
+            self._anew(record, meta, message, usage, number, agent)
+
+    def _anew(self, record: _Json, meta: _Json, message: _Json, usage: _Json, number: int, agent: object) -> None:
         side = agent is not None
         if not side and record.get("isSidechain") is True:
             side, agent = True, self._chain(record)
         if message.get("model") == _SYNTHETIC:
             self._notice(record, message, self._at(record, agent), when(meta.get("timestamp")))
             return
-        ident, request = message.get("id"), meta.get("requestId")
-        call = self._calls.get(ident) if type(ident) is str else None
-        key = ident
-        if call is None or self._requests[call] != request:
-            key, call = self._known(meta, ident, request, side=side)
-        self._count["lines"] += 1
-        if call is None:
-            call = self._new(self._at(record, agent), message, usage, record, meta.get("timestamp"), number)
-            self._calls[key] = call
-            self._requests.append(_text(request))
-            self._side.append(side)
+        calls = self._calls
+        key, place = calls.find(meta, message, side=side)
+        if place is None:
+            thread = self._at(record, agent)
+            calls.add(key, thread, record, meta, message, usage, number, side)
+            if thread != self._begun or self._asked is not None:
+                self._begin_thread(thread, message)
             return
-        if not self._again(call, message, usage, number):
-            return
-        self._close(call, meta.get("timestamp"))
-        if not side and self._side[call]:
-            self.ledger.thread[call], self._side[call] = self._at(record, agent), 0
+        calls.repeat(place, meta, message, usage, number)
+        if not side and calls.is_side(place):
+            calls.claim(place, self._at(record, agent))
 
-    def _known(self, meta: _Json, ident: object, request: object, *, side: bool) -> tuple[str, int | None]:
-        """Return the call's key, and its number if it has come before."""
-        if not isinstance(ident, str) or not ident:
-            unique = _text(request) or _text(meta.get("uuid")) or f"{self._file}:{len(self._requests)}"
-            key = f"\0{unique}"
-            return key, self._calls.get(key)
-        call = self._calls.get(ident)
-        if call is None or self._requests[call] == _text(request) or side or self._side[call]:
-            return ident, call
-        key = f"{ident}\0{request}"
-        return key, self._calls.get(key)
-
-    def _new(self, thread: int, message: _Json, usage: _Json, record: _Json, at: object, number: int) -> int:
-        fresh, read, write, hour, output = counts(usage)
-        cost = record.get("costUSD")
-        paid = money(cost) if cost is not None else None
-        if paid is not None and paid > MAX_CALL_NUSD:
-            raise Unfit("costUSD: more than a call can cost")
-        word, tools, chars = content(message)
-        call = self.ledger.call(
-            thread,
-            fresh=fresh, read=read, write=write, write_1h=hour, output=output, cost=paid, at=self._clock(at),
-            line=number, served=name(message.get("model")), source=self._file, word=word, tools=tools, chars=chars,
-        )  # fmt: skip
-        opened = self.ledger.threads[thread]
+    def _begin_thread(self, thread: int, message: _Json) -> None:
+        """Note what a thread's first call tells, and whose turn a prompt began that was copied from another session."""
+        opened, self._begun = self.ledger.threads[thread], thread
         if "backend" not in opened.fields:
             opened.fields["backend"] = _backend(message)
-        if self._asked is not None and self._asked[0] != opened.run:  # a prompt copied from the session before
-            self.ledger.prompt(opened.run, self._asked[1])
-        self._asked = None
-        self.final.append(message.get("stop_reason") is not None)
-        self.version.append(self.ledger.names(name(record.get("version"))))
-        return call
-
-    def _again(self, call: int, message: _Json, usage: _Json, number: int) -> bool:
-        """Take another line of a call: the largest output counts; whether it is of the file that has the call."""
-        ledger = self.ledger
-        output = usage.get("output_tokens")
-        if type(output) is not int or output > ledger.output[call]:
-            self._larger(call, counts(usage), number)
-        if ledger.source[call] != self._source:
-            self._count["elsewhere"] += 1
-            return False
-        self._count["repeated"] += 1
-        word, tools, chars = content(message)
-        ledger.tools[call] += tools
-        ledger.chars[call] += chars
-        if word is not None:
-            ledger.word[call] = ledger.names(word)
-        if message.get("stop_reason") is not None:
-            self.final[call] = 1
-        return True
-
-    def _larger(self, call: int, given: Counts, number: int) -> None:
-        """Let a line's counts stand for its call if its output is larger than what was known."""
-        fresh, read, write, hour, output = given
-        ledger = self.ledger
-        if output is None or output <= ledger.output[call]:
-            return
-        ledger.output[call], ledger.line[call] = output, number
-        if fresh is not None and read is not None and write is not None:
-            ledger.fresh[call], ledger.read[call], ledger.write[call] = fresh, read, write
-            ledger.write_1h[call] = NONE if hour is None else hour
-            ledger.total[call] = fresh + read + write
-        ledger.lacking[call] = ledger.total[call] == NONE
-
-    def _close(self, call: int, at: object) -> None:
-        """Remember the time of a call's latest line; the one before it is worked out when another call follows."""
-        last, when_last = self._last
-        if last != call and last != NONE:
-            end = self._clock(when_last)
-            if end is not None and end > self.ledger.end[last]:
-                self.ledger.end[last] = end
-        self._last = (call, at)
+        if self._asked is not None:
+            if self._asked[0] != opened.run:
+                self.ledger.prompt(opened.run, self._asked[1])
+            self._asked = None
 
     def _notice(self, record: _Json, message: _Json, thread: int, at: int | None) -> None:
         """Take a message that the client wrote itself: an error, or nothing of interest."""
@@ -289,8 +213,9 @@ class Transcripts:
 
     def finish(self) -> None:
         """Bring together what is known only when all files are read: versions, whose child a subagent is, its end."""
-        self._close(NONE, None)
-        for thread, version in zip(self.ledger.thread, self.version, strict=True):
+        self._calls.close()
+        rows = self.ledger.rows
+        for thread, version in dict(zip(rows[THREAD::WIDTH], rows[VERSION::WIDTH], strict=True)).items():
             if version != NONE:
                 self.ledger.threads[thread].fields["client_version"] = self.ledger.names.texts[version]
         for (session, child), (parent, at, done) in self._results.items():
@@ -305,12 +230,13 @@ class Transcripts:
 
     def notes(self) -> list[str]:
         """Return what a reader of the table should know of the lines."""
-        count, calls = self._count, len(self.ledger)
+        count, calls, lines, elsewhere = self._count, len(self.ledger), self._calls.lines, self._calls.elsewhere
         notes = []
-        if count["lines"]:
+        if lines:
             notes.append(
-                f"claude-code: {count['lines']:,} line(s) with usage are {calls:,} call(s): {count['repeated']:,} "
-                f"repeated a call of their own file, {count['elsewhere']:,} one of another file"
+                f"claude-code: {lines:,} line(s) with usage are {calls:,} call(s): "
+                f"{lines - calls - elsewhere:,} repeated a call of their own file, "
+                f"{elsewhere:,} one of another file"
             )
         if count["synthetic"]:
             notes.append(f"claude-code: {count['synthetic']:,} message(s) of the client itself are no calls")

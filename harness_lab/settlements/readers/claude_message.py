@@ -26,8 +26,6 @@ ENDS: Final[Mapping[str, End]] = {
 }
 """What ends a turn. ``answer`` is a message that ends in text, in a record that does not say why it ended."""
 
-_BLOCKS: Final = {"text": "answer", "tool_use": "tool_use"}
-
 
 def counts(usage: _Json) -> Counts:
     """Return a message's token counts.
@@ -65,16 +63,24 @@ def _checked(usage: _Json) -> Counts:
     return fresh, read, write, hour, tokens("output_tokens", usage.get("output_tokens"))
 
 
-def content(message: _Json) -> tuple[str | None, int, int]:
-    """Return how a message ends, its tool calls, and its length in characters."""
+def content(message: _Json) -> tuple[str | None, bool, int, int]:
+    """Return how a message ends, whether it says so itself, its tool calls, and its length in characters."""
     reason, blocks = message.get("stop_reason"), message.get("content")
-    if type(blocks) is not list:
-        blocks = []
-    tools, word = 0, None
-    for block in blocks:
-        kind = block.get("type") if type(block) is dict else None
-        tools += kind == "tool_use"
-        word = _BLOCKS.get(kind, "thinking") if type(kind) is str else word
-    if type(reason) is str:
-        word = reason if reason in ENDS else "error"
-    return word, tools, sum([length(block) for block in blocks if type(block) is dict])
+    tools, chars, word = 0, 0, None
+    if type(blocks) is list:
+        for block in blocks:
+            if type(block) is not dict:
+                continue
+            kind = block.get("type")
+            if kind == "text":
+                word, said = "answer", block.get("text")
+                chars += len(said) if type(said) is str else 0
+            elif kind == "tool_use":
+                word, tools = "tool_use", tools + 1
+                chars += length(block.get("input"))
+            else:
+                word, said = "thinking", block.get("thinking")
+                chars += len(said) if type(said) is str else 0
+    if reason is None:
+        return word, False, tools, chars
+    return (reason if type(reason) is str and reason in ENDS else "error"), True, tools, chars

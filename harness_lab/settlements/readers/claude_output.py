@@ -12,16 +12,18 @@ Input counts are right throughout. An estimate is the answer's characters over 3
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import orjson
 
-from harness_lab.settlements.readers.ledger import NONE
+from harness_lab.settlements.readers.ledger import CHARS, FINAL, NONE, OUTPUT, PLACEHOLDER, VERSION
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from harness_lab.settlements.readers.base import Placeholders
-    from harness_lab.settlements.readers.claude_lines import Transcripts
+    from harness_lab.settlements.readers.ledger import Ledger
 
 FIRST: Final = (2, 1, 12)
 """The first version of which placeholders were measured."""
@@ -39,17 +41,14 @@ _FEW: Final = 36
 _VERSION: Final = re.compile(r"(\d{1,6})\.(\d{1,6})\.(\d{1,6})")
 
 
-def length(block: dict[str, Any]) -> int:
-    """Return the characters of a content block that are output: text, thinking, a tool's input."""
-    kind = block.get("type")
-    if kind == "tool_use":
-        given = block.get("input")
-        try:
-            return len(orjson.dumps(given)) if given else 0
-        except TypeError:  # half a surrogate pair, or a number beyond 64 bits
-            return len(str(given))
-    text = block.get("text") if kind == "text" else block.get("thinking")
-    return len(text) if isinstance(text, str) else 0
+def length(given: object) -> int:
+    """Return the characters of a tool's input: it is output too."""
+    if not given:
+        return 0
+    try:
+        return len(orjson.dumps(given))
+    except TypeError:  # half a surrogate pair, or a number beyond 64 bits
+        return len(str(given))
 
 
 def doubtful_version(version: str) -> bool:
@@ -64,13 +63,13 @@ def doubtful_version(version: str) -> bool:
     return match is not None and FIRST <= tuple(map(int, match.groups())) < FIXED
 
 
-def settle_outputs(transcripts: Transcripts, placeholders: Placeholders) -> list[str]:
+def settle_outputs(ledger: Ledger, placeholders: Placeholders) -> list[str]:
     """Deal with placeholder outputs as was asked, and say so.
 
     Parameters
     ----------
-    transcripts : Transcripts
-        All that was read; its ledger's outputs may change.
+    ledger : Ledger
+        All that was read; its outputs may change.
     placeholders : {"recorded", "unknown", "estimated"}
         Keep the recorded count; make it unknown; or estimate it from the answer's length, never below what was
         recorded. The calls are flagged in any case.
@@ -80,39 +79,32 @@ def settle_outputs(transcripts: Transcripts, placeholders: Placeholders) -> list
     list of str
         Notes for the report; empty if no count is in doubt.
     """
-    ledger = transcripts.ledger
     if not len(ledger):
         return []
-    doubt = _doubt(transcripts)
-    _store(ledger.placeholder, doubt)
+    doubt = _doubt(ledger)
+    ledger.column(PLACEHOLDER)[:] = doubt
     if not doubt.any():
         return []
-    output = np.array(ledger.output, dtype=np.int64)
+    output = ledger.column(OUTPUT)
     recorded = int(output[doubt].sum())
     said = f"claude-code: the output of {int(doubt.sum()):,} of {len(doubt):,} call(s) is a placeholder or partial"
     if placeholders == "recorded":
         said += f" ({recorded:,} tokens recorded); kept as recorded and flagged: sums of output are too low"
     elif placeholders == "unknown":
         said += "; taken as unknown, input counts are whole"
-        _store(ledger.output, np.where(doubt, NONE, output))
+        output[doubt] = NONE
     else:
-        chars = np.array(ledger.chars, dtype=np.int64)
-        guess = np.maximum(output, np.ceil(chars / CHARS_PER_TOKEN).astype(np.int64))
-        _store(ledger.output, np.where(doubt, guess, output))
+        guess = np.maximum(output, np.ceil(ledger.column(CHARS) / CHARS_PER_TOKEN).astype(np.int64))
+        output[doubt] = guess[doubt]
         said += f"; estimated from the length of the answers: {int(guess[doubt].sum()):,} tokens, not {recorded:,}"
     return [said]
 
 
-def _doubt(transcripts: Transcripts) -> Any:
+def _doubt(ledger: Ledger) -> npt.NDArray[np.bool_]:
     """Return which calls' outputs are in doubt."""
-    ledger = transcripts.ledger
-    output, chars = np.array(ledger.output, dtype=np.int64), np.array(ledger.chars, dtype=np.int64)
+    output, chars = ledger.column(OUTPUT), ledger.column(CHARS)
     by_version = np.array([*map(doubtful_version, ledger.names.texts), False], dtype=np.bool_)
-    version = by_version[np.array(transcripts.version, dtype=np.int64)]  # NONE is the last one, False
+    version = by_version[ledger.column(VERSION)]  # NONE is the last one, False
     thin = (chars > _FEW) & (chars > MOST_CHARS * output)
-    open_end = np.array(transcripts.final, dtype=np.int8) == 0
-    return open_end & (version | thin) & (output != NONE)
-
-
-def _store(column: Any, values: Any) -> None:
-    column[:] = type(column)("q", np.asarray(values, dtype=np.int64).tobytes())
+    found: npt.NDArray[np.bool_] = (ledger.column(FINAL) == 0) & (version | thin) & (output != NONE)
+    return found

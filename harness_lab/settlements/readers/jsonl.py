@@ -7,10 +7,9 @@ so ``b'"usage"'`` is always a key or a value of the record itself, never part of
 
 from __future__ import annotations
 
-import io
 import json
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import orjson
 
@@ -29,8 +28,9 @@ if TYPE_CHECKING:
 MAX_ASIDE: Final = 200
 """Lines of one file that are set aside one by one; further ones are counted in one entry."""
 
-_BUFFER: Final = 2**18
-_MOST_MINUTES: Final = 4_096
+_BLOCK: Final = 2**18
+_TOO_LONG: Final = b"\0"
+_MOST_HOURS: Final = 4_096
 _NAME: Final = re.compile(r"[\w.+:/@~\[\]-]{1,100}", re.ASCII)
 _ID: Final = re.compile(r"[\w.+:/@~=#-]{1,200}", re.ASCII)
 _SURROGATE: Final = b"\\ud"
@@ -41,40 +41,66 @@ class Lines:
 
     Iterate to get (number from 1, line) for every line that can be JSON: it begins with ``{`` and ends with ``}``. All
     other lines are set aside. A file that breaks off (damaged compression, an unreadable disk) ends the iteration and
-    is set aside from there on.
+    is set aside from there on. Memory stays within one block and one line of ``MAX_LINE_BYTES``, whatever the file.
     """
 
-    __slots__ = ("_aside", "_file", "_more", "_output")
+    __slots__ = ("_aside", "_file", "_more", "_output", "number")
 
     def __init__(self, file: RecordFile, output: ReaderOutput) -> None:
-        self._file, self._output = file, output
+        self._file, self._output, self.number = file, output, 1
         self._aside = self._more = 0
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
-        number = 0
+        for block in self.blocks():
+            listed = block[:-1].split(b"\n")
+            for at, line in enumerate(listed, self.number):
+                text = line.strip()
+                if text and self.fits(at, text):
+                    yield at, text
+            self.number += len(listed)
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yield whole lines, unchecked, each with its end; one that is too long is empty.
+
+        Whoever takes the blocks keeps count of their lines in ``number``, which is the number of the next one.
+        """
         try:
-            with _opened(self._file) as opened:
-                while line := opened.readline(MAX_LINE_BYTES + 1):
-                    number += 1
-                    text = line.strip()
-                    if text[:1] == b"{" and text[-1:] == b"}" and len(line) <= MAX_LINE_BYTES:
-                        yield number, text
-                    elif text:
-                        self._unlike(opened, number, line)
+            with open_bytes(self._file.path) as opened:
+                for block in self._whole_lines(opened):
+                    if block.startswith(_TOO_LONG):
+                        self.reject(self.number, f"longer than {MAX_LINE_BYTES:,} bytes")
+                    yield block
         except UNREADABLE as error:
-            self.reject(number + 1, f"cannot be read on: {error}")
+            self.reject(self.number, f"cannot be read on: {error}")
         if self._more:
             reason = f"{self._more:,} more lines of this file could not be taken; the first {MAX_ASIDE} are listed"
             self._output.reject(self._file.name, None, reason)
 
-    def _unlike(self, opened: io.BufferedIOBase, number: int, line: bytes) -> None:
-        """Set aside a line that is no JSON object; the rest of a line that is too long is passed over."""
-        if len(line) <= MAX_LINE_BYTES:
+    def _whole_lines(self, opened: IO[bytes]) -> Iterator[bytes]:
+        """Cut what is read at the last line's end; a line that does not end soon enough is passed over."""
+        rest, over = b"", False
+        while chunk := opened.read(_BLOCK):
+            cut = chunk.rfind(b"\n") + 1
+            if over and cut:
+                chunk = _TOO_LONG + chunk[chunk.find(b"\n") :]
+                cut, over = chunk.rfind(b"\n") + 1, False
+            if cut:
+                yield rest + chunk[:cut]
+                rest = b""
+            rest += b"" if over else chunk[cut:]
+            if len(rest) > MAX_LINE_BYTES:
+                rest, over = b"", True
+        if rest or over:
+            yield (_TOO_LONG if over else rest) + b"\n"
+
+    def fits(self, number: int, line: bytes) -> bool:
+        """Return whether a line can be a JSON object; one that cannot is set aside."""
+        text = line.strip()
+        if text.startswith(b"{") and text.endswith(b"}"):
+            return True
+        if text and text != _TOO_LONG:
             self.reject(number, "no JSON object; cut short?")
-            return
-        while line and not line.endswith(b"\n"):
-            line = opened.readline(MAX_LINE_BYTES)
-        self.reject(number, f"longer than {MAX_LINE_BYTES:,} bytes")
+        return False
 
     def reject(self, number: int, reason: str) -> None:
         """Set a line aside; beyond ``MAX_ASIDE`` they are only counted, so that memory stays bounded."""
@@ -90,17 +116,15 @@ class Lines:
         try:
             value = orjson.loads(line)
         except orjson.JSONDecodeError as error:
-            value = _lenient(line)
-            if value is None:
-                self.reject(number, f"not valid JSON ({str(error).partition(':')[0]}); cut short?")
+            value = self.mend(number, line, error)
         return value if isinstance(value, dict) else None
 
-
-def _opened(file: RecordFile) -> io.BufferedIOBase:
-    opened = open_bytes(file.path)
-    if isinstance(opened, io.BufferedReader):
-        return io.BufferedReader(opened.detach(), _BUFFER)
-    return opened  # type: ignore[return-value]  # a GzipFile, which has its own buffer
+    def mend(self, number: int, line: bytes, error: Exception) -> Any:
+        """Return what a line is that orjson refuses but JavaScript writes; None for any other, which is set aside."""
+        value = _lenient(line)
+        if value is None and self.fits(number, line):
+            self.reject(number, f"not valid JSON ({str(error).partition(':')[0]}); cut short?")
+        return value
 
 
 def _lenient(line: bytes) -> object:
@@ -201,24 +225,27 @@ def when(value: object) -> int | None:
 class Clock:
     """Fast reading of times as JavaScript writes them (``2026-01-15T12:10:12.532Z``); others are read as usual."""
 
-    __slots__ = ("_minutes",)
+    __slots__ = ("_hours",)
 
     def __init__(self) -> None:
-        self._minutes: dict[str, int] = {}
+        self._hours: dict[str, int] = {}
 
     def __call__(self, value: object) -> int | None:
         """Return an instant as :func:`when` does."""
-        if type(value) is not str or len(value) != 24 or value[19] != "." or value[23] != "Z":
+        if type(value) is not str or len(value) != 24:
             return when(value)
-        digits = value[17:19] + value[20:23]
-        if not (digits.isascii() and digits.isdigit()) or digits >= "60":
-            return when(value)
-        minute = self._minutes.get(value[:17])
-        if minute is None:
-            minute = when(f"{value[:17]}00Z")
-            if minute is None:
-                return None
-            if len(self._minutes) >= _MOST_MINUTES:
-                self._minutes.clear()
-            self._minutes[value[:17]] = minute
-        return minute + int(digits) * 1_000_000
+        hour = self._hours.get(value[:14])
+        minute, rest = value[14:16], value[17:19] + value[20:23]
+        plain = value[16] == ":" and value[19] == "." and value[23] == "Z" and (minute + rest).isdecimal()
+        if hour is None or not plain or minute >= "60" or rest >= "60":
+            return self._other(value)
+        return hour + int(minute) * 60_000_000_000 + int(rest) * 1_000_000
+
+    def _other(self, value: str) -> int | None:
+        """Read a time as usual and remember its hour."""
+        hour = when(f"{value[:14]}00:00.000Z")
+        if hour is not None:
+            if len(self._hours) >= _MOST_HOURS:
+                self._hours.clear()
+            self._hours[value[:14]] = hour
+        return when(value)

@@ -9,15 +9,23 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from harness_lab.settlements.convert import Unfit
+from harness_lab.settlements.readers.jsonl import name
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 NONE: Final = -1
 """A count or an index that is unknown."""
 
 NO_TIME: Final = -(2**63)
 """A time that is unknown."""
+
+_MOST_NAMED: Final = 10_000
 
 MAX_CALL_NUSD: Final = 4 * 10**15
 """What a call can cost at most: four kinds of tokens, the most of each, at the highest price that is taken."""
@@ -58,11 +66,12 @@ class Thread:
 class Names:
     """Texts as small numbers; each is kept once."""
 
-    __slots__ = ("index", "texts")
+    __slots__ = ("_named", "index", "texts")
 
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.index: dict[str, int] = {}
+        self._named: dict[str, int] = {}
 
     def __call__(self, text: str | None) -> int:
         """Return the number of a text, ``NONE`` for None."""
@@ -74,21 +83,38 @@ class Names:
             self.texts.append(text)
         return known
 
+    def named(self, value: object) -> int:
+        """Return the number of a name that comes from a record (see :func:`name`), ``NONE`` for what is none."""
+        if type(value) is not str:
+            return NONE
+        known = self._named.get(value)
+        if known is None:
+            known = self(name(value))
+            if len(self._named) < _MOST_NAMED:
+                self._named[value] = known
+        return known
 
-COUNTS: Final = ("fresh", "read", "write", "write_1h", "total", "output", "reasoning", "cost")
-PLACES: Final = (
-    "thread",
-    "start",
-    "end",
-    "line",
-    "served",
-    "source",
-    "word",
-    "tools",
-    "lacking",
-    "chars",
-    "placeholder",
-)
+
+(
+    FRESH, READ, WRITE, WRITE_1H, TOTAL, OUTPUT, REASONING, COST,
+    THREAD, START, END, LINE, SERVED, SOURCE, WORD, TOOLS, LACKING, CHARS, PLACEHOLDER, FINAL, SIDE, VERSION,
+) = range(22)  # fmt: skip
+"""Places of a call's figures in its row.
+
+==========================  =====================================================================================
+FRESH ... REASONING, COST   token counts and nano-dollars, ``NONE`` where unknown
+THREAD                      number of the thread
+START, END                  nanoseconds since 1970, ``NO_TIME`` where unknown
+LINE                        line in its file, 0 where the file is one document
+SERVED, SOURCE, WORD        numbers of names: model, file, what ended it; ``NONE`` where unknown
+TOOLS                       tool calls that it asked for
+LACKING                     1 if its usage is unknown
+CHARS, PLACEHOLDER          length of the answer; 1 if its output count is a placeholder; ``NONE`` where unknown
+FINAL, SIDE, VERSION        for one reader's own use
+==========================  =====================================================================================
+"""
+
+WIDTH: Final = 22
 
 
 class Ledger:
@@ -96,50 +122,29 @@ class Ledger:
 
     Attributes
     ----------
-    fresh, read, write, write_1h, total, output, reasoning, cost : array of int64
-        Token counts and nano-dollars of each call, ``NONE`` where unknown.
-    thread, start, end, line, served, source, word, tools, lacking, chars, placeholder : array of int64
-        Thread, times (nanoseconds, ``NO_TIME`` where unknown), line, names by number, tool calls, whether its usage is
-        missing (0 or 1), the length of its answer in characters and whether its output count is a placeholder (both
-        ``NONE`` where unknown).
+    rows : array of int64
+        The calls, one after the other, ``WIDTH`` figures each; a call is known by the place of its first one.
     prompts : dict of str to array
         For each run the times at which a turn began.
     """
 
-    __slots__ = (*COUNTS, *PLACES, "_add_counts", "_add_places", "ends", "names", "prompts", "threads")
+    __slots__ = ("ends", "names", "prompts", "rows", "threads")
 
     def __init__(self) -> None:
-        for column in (*COUNTS, *PLACES):
-            setattr(self, column, array("q"))
-        self._add_counts = tuple(getattr(self, column).append for column in COUNTS)
-        self._add_places = tuple(getattr(self, column).append for column in PLACES)
+        self.rows: array[int] = array("q")
         self.threads: list[Thread] = []
         self.names = Names()
         self.prompts: dict[str, array[int]] = {}
-        self.ends = (array("q"), array("q"), array("q"))
-
-    fresh: array[int]
-    read: array[int]
-    write: array[int]
-    write_1h: array[int]
-    total: array[int]
-    output: array[int]
-    reasoning: array[int]
-    cost: array[int]
-    thread: array[int]
-    start: array[int]
-    end: array[int]
-    line: array[int]
-    served: array[int]
-    source: array[int]
-    word: array[int]
-    tools: array[int]
-    lacking: array[int]
-    chars: array[int]
-    placeholder: array[int]
+        self.ends: tuple[array[int], array[int], array[int]] = (array("q"), array("q"), array("q"))
 
     def __len__(self) -> int:
-        return len(self.thread)
+        return len(self.rows) // WIDTH
+
+    def column(self, at: int) -> npt.NDArray[np.int64]:
+        """Return one figure of all calls, as a view: no call can be added while it is in use."""
+        if not self.rows:
+            return np.empty(0, dtype=np.int64)
+        return np.frombuffer(self.rows, dtype=np.int64).reshape(-1, WIDTH)[:, at]
 
     def open(self, thread: Thread) -> int:
         """Add a thread and return its number."""
@@ -164,9 +169,8 @@ class Ledger:
         source: str | None = None,
         word: str | None = None,
         tools: int = 0,
-        chars: int = NONE,
     ) -> int:
-        """Add a call and return its number. None is unknown; `total` follows from the parts where they are known.
+        """Add a call and return its place. None is unknown; `total` follows from the parts where they are known.
 
         Raises
         ------
@@ -181,17 +185,30 @@ class Ledger:
             raise Unfit(f"cache writes of one hour {write_1h} exceed all cache writes {write}")
         if reasoning is not None and (output is None or reasoning > output):
             raise Unfit(f"reasoning {reasoning} exceeds output {output}")
-        number = len(self.thread)
-        counts = (fresh, read, write, write_1h, total, output, reasoning, cost)
-        for add, value in zip(self._add_counts, counts, strict=True):
-            add(NONE if value is None else value)
+        place, names = len(self.rows), self.names
         when = NO_TIME if at is None else at
-        names = self.names
+        counts = (fresh, read, write, write_1h, total, output, reasoning, cost)
+        self.rows.extend([NONE if value is None else value for value in counts])
         missing = total is None or output is None
-        places = (thread, when, when, line, names(served), names(source), names(word), tools, missing, chars, NONE)
-        for add, value in zip(self._add_places, places, strict=True):
-            add(value)
-        return number
+        self.rows.extend(
+            (
+                thread,
+                when,
+                when,
+                line,
+                names(served),
+                names(source),
+                names(word),
+                tools,
+                missing,
+                NONE,
+                NONE,
+                0,
+                0,
+                NONE,
+            )
+        )
+        return place
 
     def prompt(self, run: str, at: int | None) -> None:
         """Note that a turn began."""

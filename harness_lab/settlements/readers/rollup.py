@@ -15,7 +15,31 @@ import pandas as pd
 from harness_lab.outcome import Outcome
 from harness_lab.settlements.context import canonical, context_digest
 from harness_lab.settlements.readers.ends import OPEN, USAGE_LIMIT, End
-from harness_lab.settlements.readers.ledger import NO_TIME, NONE, Ledger, Thread
+from harness_lab.settlements.readers.ledger import (
+    CHARS,
+    COST,
+    END,
+    FRESH,
+    LACKING,
+    LINE,
+    NO_TIME,
+    NONE,
+    OUTPUT,
+    PLACEHOLDER,
+    READ,
+    REASONING,
+    SERVED,
+    SOURCE,
+    START,
+    THREAD,
+    TOOLS,
+    TOTAL,
+    WORD,
+    WRITE,
+    WRITE_1H,
+    Ledger,
+    Thread,
+)  # fmt: skip
 from harness_lab.settlements.schema import conform_calls
 
 if TYPE_CHECKING:
@@ -26,14 +50,14 @@ if TYPE_CHECKING:
 Ints = npt.NDArray[np.int64]
 
 _COLUMNS: Final = {
-    "input_total": "total",
-    "input_fresh": "fresh",
-    "cache_read": "read",
-    "cache_write": "write",
-    "cache_write_1h": "write_1h",
-    "output": "output",
-    "reasoning": "reasoning",
-    "cost_nusd": "cost",
+    "input_total": TOTAL,
+    "input_fresh": FRESH,
+    "cache_read": READ,
+    "cache_write": WRITE,
+    "cache_write_1h": WRITE_1H,
+    "output": OUTPUT,
+    "reasoning": REASONING,
+    "cost_nusd": COST,
 }
 _CHUNK: Final = 100_000
 _STATUS: Final = ["completed", "abandoned", "failed"]
@@ -82,7 +106,7 @@ def roll_up(
         chosen = kept[at : at + _CHUNK]
         of = nodes.of_call[chosen]
         frame = _call_columns(ledger, chosen, ends)
-        frame[model] = _take(ledger.names.texts, _array(ledger.served)[chosen])
+        frame[model] = _take(ledger.names.texts, ledger.column(SERVED)[chosen])
         frame |= {"run": _take(runs, of), "node": _take(names, of), "call": number[at : at + _CHUNK]}
         frame["kind"] = "model"
         output.calls.add_frame(conform_calls(frame))
@@ -94,15 +118,16 @@ def _array(values: Any) -> Ints:
 
 def _nodes(ledger: Ledger, unit: str) -> _Sorted:
     """Give every call and every end its node; nodes without a call are kept only if something ended them."""
-    thread = np.concatenate([_array(ledger.thread), _array(ledger.ends[0])])
-    times = np.concatenate([_array(ledger.start), _array(ledger.ends[1])])
+    thread = np.concatenate([ledger.column(THREAD), _array(ledger.ends[0])])
+    times = np.concatenate([ledger.column(START), _array(ledger.ends[1])])
     turn = _turns(ledger, thread, times) if unit == "turn" else np.zeros(len(thread), dtype=np.int64)
-    pairs, of = np.unique(np.stack([thread, turn], axis=1), axis=0, return_inverse=True)
-    of, calls = of.reshape(-1).astype(np.int64), len(ledger)
+    turns = int(turn.max()) + 1
+    keys, of = np.unique(thread * turns + turn, return_inverse=True)
+    of, calls = of.astype(np.int64), len(ledger)
     counts = np.r_[np.ones(calls, dtype=np.bool_), _array(ledger.ends[2]) != ledger.names("prompt")]
-    kept = np.bincount(of[counts], minlength=len(pairs)) > 0
+    kept = np.bincount(of[counts], minlength=len(keys)) > 0
     number = np.where(kept, np.cumsum(kept) - 1, NONE)
-    return _Sorted(pairs[kept, 0], pairs[kept, 1], number[of[:calls]], number[of[calls:]])
+    return _Sorted(keys[kept] // turns, keys[kept] % turns, number[of[:calls]], number[of[calls:]])
 
 
 def _turns(ledger: Ledger, thread: Ints, times: Ints) -> Ints:
@@ -141,17 +166,17 @@ def _call_columns(ledger: Ledger, chosen: Ints, ends: Mapping[str, End]) -> dict
     """Return the columns of some calls that follow from the ledger alone."""
     columns: dict[str, Any] = {}
     for name, short in _COLUMNS.items():
-        values = _array(getattr(ledger, short))[chosen]
+        values = ledger.column(short)[chosen]
         columns[name] = _masked(values, values == NONE)
-    start, line = _array(ledger.start)[chosen], _array(ledger.line)[chosen]
+    start, line = ledger.column(START)[chosen], ledger.column(LINE)[chosen]
     columns["start_ns"] = _masked(start, start == NO_TIME)
     columns["line"] = _masked(line, line == 0)
     known = ~columns["cost_nusd"].isna()
     columns["cost_source"] = pd.array(["recorded"], dtype="string").take(np.where(known, 0, -1), allow_fill=True)
-    chars, placeholder = _array(ledger.chars)[chosen], _array(ledger.placeholder)[chosen]
+    chars, placeholder = ledger.column(CHARS)[chosen], ledger.column(PLACEHOLDER)[chosen]
     columns["output_chars"] = _masked(chars, chars == NONE)
     columns["output_placeholder"] = pd.arrays.BooleanArray(placeholder == 1, placeholder == NONE)
-    columns["source"] = _take(ledger.names.texts, _array(ledger.source)[chosen])
+    columns["source"] = _take(ledger.names.texts, ledger.column(SOURCE)[chosen])
     columns["status"] = pd.array(_STATUS, dtype="string").take(_statuses(ledger, chosen, ends))
     return columns
 
@@ -165,7 +190,7 @@ def _statuses(ledger: Ledger, chosen: Ints, ends: Mapping[str, End]) -> Ints:
             codes[number] = 1
         elif end.outcome is Outcome.FAILED or end is USAGE_LIMIT:
             codes[number] = 2
-    return codes[_array(ledger.word)[chosen]]  # NONE is the last one, 0
+    return codes[ledger.column(WORD)[chosen]]  # NONE is the last one, 0
 
 
 def _node_rows(ledger: Ledger, nodes: _Sorted, *, unit: str, ends: Mapping[str, End]) -> list[Record]:
@@ -202,18 +227,18 @@ def _node_rows(ledger: Ledger, nodes: _Sorted, *, unit: str, ends: Mapping[str, 
 def _sums(ledger: Ledger, of: Ints, count: int) -> dict[str, list[Any]]:
     """Return what each node's calls add up to; None where nothing is known."""
     made = np.bincount(of, minlength=count)
-    lacking = np.bincount(of, weights=_array(ledger.lacking), minlength=count)
-    total = _array(ledger.total)
+    lacking = np.bincount(of, weights=ledger.column(LACKING), minlength=count)
+    total = ledger.column(TOTAL)
     found: dict[str, list[Any]] = {
         "calls": made.tolist(),
         "usage_known": [bool(missing == 0) if calls else None for missing, calls in zip(lacking, made, strict=True)],
-        "tool_calls": _add(_array(ledger.tools), of, count).tolist(),
+        "tool_calls": _add(ledger.column(TOOLS), of, count).tolist(),
     }
-    placeholder = _array(ledger.placeholder)
+    placeholder = ledger.column(PLACEHOLDER)
     if len(placeholder) and (placeholder != NONE).all():
         found["placeholder_calls"] = _add(placeholder, of, count).tolist()
     for name, short in _COLUMNS.items():
-        values = _array(getattr(ledger, short))
+        values = ledger.column(short)
         known = values != NONE
         gaps = np.bincount(of[~known & (total != NONE)], minlength=count)
         some = np.bincount(of[known], minlength=count) > 0
@@ -233,7 +258,7 @@ def _add(values: Ints, of: Ints, count: int) -> Ints:
 def _times(ledger: Ledger, nodes: _Sorted, count: int) -> dict[str, list[Any]]:
     """Return start and duration: from a node's first call or prompt to its last sign of life."""
     of = np.concatenate([nodes.of_call, nodes.of_call, nodes.of_end])
-    times = np.concatenate([_array(ledger.start), _array(ledger.end), _array(ledger.ends[1])])
+    times = np.concatenate([ledger.column(START), ledger.column(END), _array(ledger.ends[1])])
     known = (times != NO_TIME) & (of != NONE)
     first, last = np.full(count, 2**62, dtype=np.int64), np.full(count, NO_TIME, dtype=np.int64)
     np.minimum.at(first, of[known], times[known])
@@ -262,18 +287,18 @@ def _depths(ledger: Ledger) -> list[int | None]:
 
 
 def _served(ledger: Ledger, of: Ints, count: int) -> list[str | None]:
-    served = _array(ledger.served)
-    pairs = np.unique(np.stack([of, served], axis=1)[served != NONE], axis=0)
+    served = ledger.column(SERVED)
+    width = len(ledger.names.texts) + 1
     models: list[list[str]] = [[] for _ in range(count)]
-    for node, model in pairs.tolist():
-        models[node].append(ledger.names.texts[model])
+    for pair in np.unique((of * width + served)[served != NONE]).tolist():
+        models[pair // width].append(ledger.names.texts[pair % width])
     return [" + ".join(sorted(found)) or None for found in models]
 
 
 def _last_words(ledger: Ledger, nodes: _Sorted, count: int) -> Ints:
     """Return the last word of each node, by time; of equal times the one that was noted last."""
-    word = np.concatenate([_array(ledger.word), _array(ledger.ends[2])])
-    time = np.concatenate([_array(ledger.end), _array(ledger.ends[1])])
+    word = np.concatenate([ledger.column(WORD), _array(ledger.ends[2])])
+    time = np.concatenate([ledger.column(END), _array(ledger.ends[1])])
     node = np.concatenate([nodes.of_call, nodes.of_end])
     said = np.flatnonzero((word != NONE) & (node != NONE))
     order = said[np.lexsort((said, time[said], node[said]))]
@@ -301,7 +326,7 @@ def _starts(ledger: Ledger, nodes: _Sorted) -> dict[tuple[str, str, int], int]:
 
 def _first_prompts(ledger: Ledger) -> Ints:
     """Return the prompt tokens of each thread's first call, ``NONE`` where unknown."""
-    thread, total, start = _array(ledger.thread), _array(ledger.total), _array(ledger.start)
+    thread, total, start = ledger.column(THREAD), ledger.column(TOTAL), ledger.column(START)
     first = np.full(len(ledger.threads), NONE, dtype=np.int64)
     order = np.lexsort((np.arange(len(thread)), start, thread))[::-1]
     first[thread[order]] = total[order]
