@@ -14,6 +14,7 @@ from harness_lab.settlements.privacy import Ids, Key, check_ids, load_key, passi
 from harness_lab.settlements.readers import PRESETS, READERS
 from harness_lab.settlements.readers.base import Placeholders, Reader, ReaderOutput, ReadOptions, Rows, Unit
 from harness_lab.settlements.readers.flat import FlatReader, check_map
+from harness_lab.settlements.readers.tables import header
 from harness_lab.settlements.report import ReadReport, SetAside
 from harness_lab.settlements.settlements import Settlements
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 Path = str | os.PathLike[str]
+
+_MOST_COLUMNS = 12
 
 DEFAULT_IDS: Ids = "hashed"
 """What becomes of ids if nothing is said."""
@@ -150,6 +153,7 @@ def _sort_out(found: Found, readers: tuple[Reader, ...], options: ReadOptions) -
         taker = next((files for reader, files in result.by_reader if _takes(reader, file, head, options)), None)
         if taker is None and file.named:
             if len(readers) > 1:
+                _suggest_a_map(file, head)
                 raise ReadError(file.name, expected=_expected(readers), got=_looks_like(file))
             taker = result.by_reader[0][1]  # the user said which format it is
         if taker is not None:
@@ -170,6 +174,16 @@ def _takes(reader: Reader, file: RecordFile, head: bytes, options: ReadOptions) 
 
 def _expected(readers: tuple[Reader, ...]) -> str:
     return "; or ".join(reader.expects for reader in readers)
+
+
+def _suggest_a_map(file: RecordFile, head: bytes) -> None:
+    """Raise for a flat table with columns of its own: say which they are, and how they are mapped."""
+    names = header(file.path, head) if FlatReader().takes(file.path) else []
+    if len(names) < 2:
+        return
+    shown = ", ".join(names[:_MOST_COLUMNS]) + (", ..." if len(names) > _MOST_COLUMNS else "")
+    hint = f"Say which is which: --map run={names[0]} --map cost_usd=COLUMN (columns={{field: column}} in Python)"
+    raise ReadError(file.name, expected="a column map for a table with other columns", got=shown, hint=hint)
 
 
 def _looks_like(file: RecordFile) -> str:

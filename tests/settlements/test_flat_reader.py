@@ -96,15 +96,29 @@ def test_a_column_that_does_not_exist_is_an_error_that_lists_those_that_do(tmp_p
         read(place, columns={"run": "id", "cost_usd": "cost"})
 
 
-def test_a_field_that_does_not_exist_is_an_error_that_lists_those_that_do(tmp_path) -> None:
-    with pytest.raises(InputError, match=r"^column map: expected fields of the table \(run, .*cost_usd.*got 'tokens'"):
-        read(write(tmp_path, "id\n1\n"), columns={"tokens": "id"})
+def test_a_field_that_does_not_exist_is_an_error_that_names_the_closest(tmp_path) -> None:
+    with pytest.raises(InputError, match=r"^column map: .*got 'cost_us'. Closest: (\w+, ){0,2}cost_usd") as error:
+        read(write(tmp_path, "id\n1\n"), columns={"cost_us": "id"})
+    assert len(str(error.value)) < 200
+
+
+def test_a_map_that_is_turned_round_is_told_so(tmp_path) -> None:
+    with pytest.raises(InputError, match=r"FIELD=COLUMN.*Write run=JobID"):
+        read(write(tmp_path, "JobID\n1\n"), columns={"JobID": "run"})
+
+
+def test_the_usual_words_for_no_number_are_unknown(tmp_path) -> None:
+    rows = "".join(f"{i},0,,ok,{word},,{word},{word},\n" for i, word in enumerate(("n/a", "NA", "null", "-", "none")))
+    table = read(write(tmp_path, OWN + rows))
+    assert not table.report.set_aside
+    assert table.nodes[["input_total", "output", "cost_nusd"]].isna().all(axis=None)
 
 
 def test_columns_that_are_not_ours_need_a_map(tmp_path) -> None:
     place = write(tmp_path, "id,spend\n1,2\n")
-    with pytest.raises(ReadError, match=r"columns=\{field: column\}, got 'text of no known format'"):
+    with pytest.raises(ReadError, match=r"got 'id, spend'\. .*--map run=id") as error:
         read(place)
+    assert len(str(error.value)) < 300
     with pytest.raises(InputError, match=r"give a map for these columns: id, spend"):
         read(place, format="flat")
 

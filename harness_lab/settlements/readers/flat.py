@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -20,7 +21,7 @@ import pyarrow.parquet as pq
 
 from harness_lab.errors import InputError, ReadError
 from harness_lab.settlements import store
-from harness_lab.settlements.columns import NODE_NAMES
+from harness_lab.settlements.columns import NODE_COLUMNS, NODE_NAMES
 from harness_lab.settlements.convert import TARGETS, Unfit, converted, is_naive
 from harness_lab.settlements.files import UNREADABLE, RecordFile, is_binary
 from harness_lab.settlements.readers.base import ReaderOutput, ReadOptions
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 FIELDS: Final = (*NODE_NAMES, *TARGETS)
 """Every field that a column map may name."""
 
+_NUMBERS: Final = frozenset(column.name for column in NODE_COLUMNS if column.dtype in {"Int64", "Float64"}) | {*TARGETS}
+_NO_NUMBER: Final = frozenset(("", "n/a", "na", "null", "none", "-"))
 _VERSIONS: Final = frozenset(map(str, range(1, SCHEMA_VERSION + 1)))
 _SUFFIXES: Final = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".csv.gz", ".jsonl.gz")
 
@@ -115,11 +118,22 @@ def check_map(columns: Mapping[str, str] | None) -> None:
     Raises
     ------
     InputError
-        Naming the field and all that exist.
+        Naming the field and the closest that exist, or saying that the order is turned round.
     """
     for name in columns or ():
         if name not in FIELDS:
-            raise InputError("column map", expected=f"fields of the table ({', '.join(FIELDS)})", got=name)
+            raise _no_field(name, columns[name] if columns else "")
+
+
+def _no_field(name: str, column: str) -> InputError:
+    if column in FIELDS:
+        hint = f"Turned round? Write {column}={name}"
+        return InputError(
+            "column map", expected="FIELD=COLUMN, the table's field first", got=f"{name}={column}", hint=hint
+        )
+    near = get_close_matches(name.lower(), FIELDS, n=3, cutoff=0.4)
+    hint = f"Closest: {', '.join(near)}" if near else "Common ones: run, outcome, cost_usd, input_total, output"
+    return InputError("column map", expected="FIELD=COLUMN with a field of the table", got=name, hint=hint)
 
 
 def _read_file(file: RecordFile, columns: Mapping[str, str] | None, words: Words, output: ReaderOutput) -> None:
@@ -173,7 +187,7 @@ class _Mapped:
         pairs = ((name, name) for name in line.values) if self.own else self.columns.items()
         for name, column in pairs:
             value = look_up(line.values, column)
-            if value is not None and value != "":
+            if not _empty(name, value):
                 picked[name] = value
         self.words.translate(picked)
         self.naive += any(is_naive(picked[name]) for name in ("start", "end") if name in picked)
@@ -211,6 +225,13 @@ class _Mapped:
             output.notes.append(f"{self.file.name}: {self.preset.note}")
         if self.naive:
             output.notes.append(f"{self.file.name}: {self.naive:,} row(s) have times without a zone; read as UTC")
+
+
+def _empty(name: str, value: object) -> bool:
+    """Whether a cell says nothing: it is empty, or a number is due and it holds one of the usual words for none."""
+    if value is None or value == "":
+        return True
+    return name in _NUMBERS and isinstance(value, str) and value.strip().lower() in _NO_NUMBER
 
 
 def _check_version(version: object) -> None:
