@@ -16,6 +16,9 @@ from harness_lab.stats.estimates import Estimate, check_confidence
 from harness_lab.stats.means import mean, ratio
 from harness_lab.stats.shares import share
 
+NOT_RECORDED = "limit not recorded"
+"""What stands for a limit that ended a node and that the record does not name."""
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -62,7 +65,8 @@ class LimitReport:
     Parameters
     ----------
     uses : tuple of LimitUse
-        One for each limit that did anything, most runs ended first.
+        One for each limit that did anything, most runs ended first; :data:`NOT_RECORDED` for what a limit ended
+        (outcome exhausted or timed_out) without saying which.
     wasted : dict of tuple to Estimate
         Per group, the share of spend without result (:func:`run_table`).
     waited : dict of tuple to Estimate
@@ -184,8 +188,12 @@ class _Part:
     def __init__(self, nodes: pd.DataFrame, key: tuple[Any, ...], confidence: float, cluster: str | None) -> None:
         self._key, self._confidence, self._asked = key, confidence, cluster
         self._nodes, self._root = nodes, root_rows(nodes)
-        self._code = text(nodes, "stopped_by")
-        self._denied = text(nodes, "outcome") == "denied"
+        outcome, code = text(nodes, "outcome"), text(nodes, "stopped_by")
+        cause = text(nodes, "cause")
+        limited = (outcome == "exhausted") | ((outcome == "timed_out") & np.isin(cause, ("", "limit")))
+        unsaid = (code == "") & limited
+        self._code = np.where(unsaid, NOT_RECORDED, code)
+        self._denied = outcome == "denied"
         flat = np.arange(len(nodes), dtype=np.float64)
         self.name, self._labels = choose_cluster(nodes, flat, cluster)
         self._root_labels = None if self._labels is None or self.name == "run" else self._labels[self._root]

@@ -97,7 +97,7 @@ def steps(
 
 def best(
     records: Annotated[Path, typer.Argument(help="Settlements of several policies on the same runs.")],
-    metric: Annotated[str, typer.Option(help="completed, cost_nusd, wasted_nusd or duration_ns.")] = "cost_nusd",
+    metric: Annotated[str, typer.Option(help="completed, cost_nusd, wasted_nusd or duration_ns.")] = "completed",
     indifference: Annotated[
         float | None, typer.Option(help="Smallest difference worth telling apart (share, dollars, seconds).")
     ] = None,
@@ -122,7 +122,7 @@ def ceiling(
     by: By = None,
     as_json: Json = False,
 ) -> None:
-    """Choose a ceiling: the smallest for a target, or with --failure-usd the one of least expected cost."""
+    """Choose a ceiling: the smallest for a target (exits with 1 if declined), or with --failure-usd the cheapest."""
     from harness_lab.analyze import ceiling as choose
     from harness_lab.analyze import cheapest_ceiling
     from harness_lab.settlements import read
@@ -131,6 +131,8 @@ def ceiling(
     if failure_usd is None:
         found = choose(table, channel, target=target, by=by)  # type: ignore[arg-type]
         show(f"{found.summary()}\n\n{found.explain()}", found.to_frame(), as_json=as_json)
+        if getattr(found, "declined", None) is not None:
+            raise typer.Exit(1)
         return
     cheapest = cheapest_ceiling(table, channel, failure_usd=failure_usd, retries=retries, by=by)  # type: ignore[arg-type]
     show(f"{cheapest.summary()}\n\n{cheapest.explain()}", cheapest.to_frame(), as_json=as_json)

@@ -30,6 +30,8 @@ TAIL = 0.95
 """The tail begins here."""
 MIN_BEYOND = 10
 """With fewer values in the tail nothing is said about it."""
+ROUNDING = 1e-12
+"""Chances and errors of them below this are rounding: clusters that are in both samples cancel but for it."""
 MIN_EACH = 5
 """With fewer values (or clusters) on a side nothing is said about a shift."""
 
@@ -187,7 +189,7 @@ def _chance(a: Floats, b: Floats, group: Ints | None, *, confidence: float) -> t
     name = "Brunner-Munzel" + ("" if group is None else ", whole clusters")
     interval: Interval | NotEstimable | None = units.few
     p_value = None
-    if interval is None and units.se > 0:
+    if interval is None and units.se > ROUNDING:
         odds, spread = math.log(value / (1 - value)), units.se / (value * (1 - value))
         reach = float(stdtrit(units.df, 0.5 + confidence / 2)) * spread
         interval = Interval(
@@ -220,8 +222,8 @@ def _apart(value: float, a: Floats, b: Floats, group: Ints | None, confidence: f
     sides = (a.size, b.size) if group is None else (np.unique(part).size for part in (group[: a.size], group[a.size :]))
     pairs = min(sides)
     reach = (1 - confidence) ** (1 / pairs)
-    if value == 0.5:
-        return Interval(low=0.5, high=0.5, confidence=confidence, method="all values equal"), 1.0
+    if abs(value - 0.5) <= ROUNDING:
+        return Interval(low=0.5, high=0.5, confidence=confidence, method="no difference"), 1.0
     low, high = (reach, 1.0) if value > 0.5 else (0.0, 1 - reach)
     return Interval(low=low, high=high, confidence=confidence, method="no overlap"), min(1.0, 2 * 0.5**pairs)
 

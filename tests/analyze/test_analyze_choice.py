@@ -113,3 +113,11 @@ def test_the_report_and_the_choices_can_be_drawn_and_tabled() -> None:
         assert len(found.to_frame())
         assert "Next:" in found.explain()
         assert found.summary() in found._repr_html_().replace("&gt;", ">").replace("&#x27;", "'")
+
+
+def test_a_limit_that_ended_runs_and_is_not_named_is_reported_as_such() -> None:
+    nodes = pd.DataFrame({"run": range(40), "outcome": ["exhausted"] * 8 + ["timed_out"] * 2 + ["completed"] * 30})
+    report = limit_report(nodes)
+    assert [use.limit for use in report.uses] == ["limit not recorded"]
+    assert report.uses[0].ended.value == 0.25
+    assert "no limit ended" not in report.summary()

@@ -134,3 +134,13 @@ def test_p_values_without_a_shift_are_uniform() -> None:
 
 def test_a_short_series_is_declined() -> None:
     assert change_point(range(10)).place.needs_n == 20
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_set_against_itself_has_not_moved(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    values, groups = rng.lognormal(0, 1, 700), rng.integers(0, 24, 700)
+    found = shift(values, values, clusters_old=groups, clusters_new=groups)
+    assert found.p_value in (None, 1.0)
+    assert found.p_tail in (None, 1.0)
+    assert found.chance.value == pytest.approx(0.5)
