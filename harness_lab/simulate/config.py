@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +16,7 @@ from harness_lab.policies.spec import MODULES
 from harness_lab.pricing import Price, PriceTable, from_genai_prices
 from harness_lab.providers import MockProvider, ModelProfile
 from harness_lab.settlements import read
-from harness_lab.simulate.config_errors import input_error
+from harness_lab.simulate.config_errors import at, input_error
 from harness_lab.simulate.experiment import Experiment
 from harness_lab.simulate.fit import fit_world
 from harness_lab.simulate.workload import AgentProfile, Spawn, Workload
@@ -34,7 +35,7 @@ def _drawn(value: Any) -> Distribution:
     if isinstance(value, dict) and "dist" not in value:
         raise InputError("dist", expected=f"the name of a distribution, for example {EXAMPLE}", got=sorted(value))
     if not isinstance(value, dict) and (isinstance(value, bool) or not isinstance(value, (int, float))):
-        raise InputError("value", expected=f"a number or a distribution, for example {EXAMPLE}", got=value)
+        raise InputError("", expected=f"a number or a distribution, for example {EXAMPLE}", got=value)
     return Distribution.from_dict(value)
 
 
@@ -45,7 +46,7 @@ def _counted(value: Any) -> int | Distribution:
 def _tiers(value: Any) -> list[dict[str, Any]]:
     tiers = value if isinstance(value, list) else [value]
     if not all(isinstance(tier, dict) for tier in tiers):
-        raise InputError("price", expected=_PRICE, got=value)
+        raise InputError("", expected=_PRICE, got=value)
     return tiers
 
 
@@ -117,7 +118,7 @@ class AgentTable(_Table):
             failure_rate=self.failure_rate,
             max_attempts=self.max_attempts,
             backoff_s=self.backoff_s,
-            spawns=tuple(spawn.build() for spawn in self.spawns),
+            spawns=tuple(at(f"spawns.{i}", spawn.build) for i, spawn in enumerate(self.spawns)),
             floor_key=key,
         )
 
@@ -216,7 +217,7 @@ def build_experiment(data: Mapping[str, Any], *, folder: Path | None = None) -> 
     except ValidationError as error:
         raise input_error(error, ExperimentTable) from None
     workload, provider = _world(table, folder if folder is not None else Path())
-    policies = tuple(read_policy(policy) for policy in table.policies)
+    policies = tuple(at(f"policies.{i}", partial(read_policy, policy)) for i, policy in enumerate(table.policies))
     return Experiment(
         workload=workload, provider=provider, policies=policies, runs=table.runs, seed=table.seed, name=table.name
     )
@@ -241,8 +242,9 @@ def _world(table: ExperimentTable, folder: Path) -> tuple[Workload, MockProvider
         if given.asks:
             expected = "no asks without fit: write ask = { ... } inside [[workload.agents.NAME.spawns]]"
             raise InputError("workload.asks", expected=expected, got=sorted(given.asks))
-        workload = Workload(agents={name: agent.build(name) for name, agent in given.agents.items()}, root=given.root)
-        models = {name: model.build() for name, model in table.provider.models.items()}
+        built = {name: at(f"workload.agents.{name}", partial(one.build, name)) for name, one in given.agents.items()}
+        workload = Workload(agents=built, root=given.root)
+        models = {name: at(f"provider.models.{name}", one.build) for name, one in table.provider.models.items()}
         return workload, MockProvider(models=models, prices=table.provider.table(workload.models()))
     if given.agents or table.provider.models:
         raise InputError("workload", expected="either fit, or agents and provider.models", got="both")

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from pydantic import BaseModel
 
 from harness_lab.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pydantic import ValidationError
     from pydantic_core import ErrorDetails
+
+_T = TypeVar("_T")
 
 SHOWN = 5
 """Problems that are told one by one; the rest is counted."""
@@ -38,11 +40,30 @@ def input_error(error: ValidationError, table: type[BaseModel]) -> InputError:
     return InputError(first.what, expected=first.expected, got=first.got, hint=hints)
 
 
+def at(where: str, build: Callable[[], _T]) -> _T:
+    """Return what `build` returns; where it refuses, the error names the place in the file.
+
+    Raises
+    ------
+    InputError
+        The error of `build`, its name put below `where`.
+    """
+    try:
+        return build()
+    except InputError as error:
+        raise _below(where, error) from None
+
+
+def _below(where: str, error: InputError) -> InputError:
+    place = f"{where}.{error.what}" if error.what else where
+    return InputError(place, expected=error.expected, got=error.got, hint=error.hint)
+
+
 def _problem(detail: ErrorDetails, table: type[BaseModel]) -> InputError:
     where = ".".join(str(part) for part in detail["loc"]) or "experiment"
     inner = detail.get("ctx", {}).get("error")
     if isinstance(inner, InputError):
-        return InputError(f"{where}.{inner.what}", expected=inner.expected, got=inner.got, hint=inner.hint)
+        return _below(where, inner)
     if detail["type"] == "missing":
         return InputError(where, expected="this key, which has no default", got=sorted(detail["input"]))
     if detail["type"] == "extra_forbidden":
