@@ -24,6 +24,11 @@ MAX_LINE_BYTES: Final = 16 * 2**20
 MAX_JSON_BYTES: Final = 256 * 2**20
 """The largest file that is read as one JSON document."""
 
+SKIPPED_FOLDERS: Final = frozenset((".git", ".venv", "node_modules", "__pycache__"))
+"""Folders that are never looked into when they lie below one that was named: they hold code, no records."""
+
+_SOURCE_SUFFIXES: Final = (".py", ".pyc")
+
 
 @dataclass(frozen=True, slots=True)
 class RecordFile:
@@ -68,6 +73,7 @@ UNREADABLE: Final = (OSError, EOFError, zlib.error)
 def find(paths: Sequence[str | os.PathLike[str]]) -> Found:
     """Return the regular files under `paths`, each once, in a fixed order.
 
+    Folders of code (:data:`SKIPPED_FOLDERS`) and source files below a folder are passed over, unless they were named.
     Folders are walked without following links to folders, so a loop of links ends nowhere; sockets, pipes and devices
     are never opened.
 
@@ -91,8 +97,8 @@ def find(paths: Sequence[str | os.PathLike[str]]) -> Found:
 
 def _walk(root: Path) -> Iterator[Path]:
     for folder, folders, names in os.walk(root, followlinks=False):
-        folders.sort()
-        yield from (Path(folder, name) for name in sorted(names))
+        folders[:] = sorted(name for name in folders if name not in SKIPPED_FOLDERS)
+        yield from (Path(folder, name) for name in sorted(names) if not name.endswith(_SOURCE_SUFFIXES))
 
 
 def _add(found: Found, path: Path, root: Path, seen: set[tuple[int, int]], *, named: bool) -> None:

@@ -73,3 +73,12 @@ def test_a_line_without_end_is_passed_over_in_bounded_memory(tmp_path, size: int
     tracemalloc.stop()
     assert found == [(1, b"first"), (2, None), (3, b"last")]
     assert peak < 3 * MAX_LINE_BYTES
+
+
+def test_folders_of_code_and_source_files_are_passed_over_unless_they_are_named(tmp_path) -> None:
+    for inside in (".git", ".venv/lib", "node_modules", "__pycache__", "runs"):
+        fill(tmp_path / "work" / inside, 1, 8)
+    source = tmp_path / "work" / "make.py"
+    source.write_text("x = 1\n")
+    assert [file.name for file in find([tmp_path / "work"]).files] == ["work/runs/0000.csv"]
+    assert len(find([tmp_path / "work" / ".venv", source]).files) == 2
