@@ -30,7 +30,8 @@ _TOKENS: Final = frozenset(("tokens", "input_total", "input_fresh", "cache_read"
 
 _COUNTS: Final = frozenset(
     ("calls", "attempts", "tool_calls", "starts", "iterations", "depth", "input_total", "input_fresh", "cache_read",
-     "cache_write", "output", "reasoning", "cost_nusd", "billed_nusd", "start_ns", "duration_ns", "wait_ns",
+     "cache_write", "cache_write_1h",
+     "output", "reasoning", "cost_nusd", "billed_nusd", "start_ns", "duration_ns", "wait_ns",
      "call", "attempt")
 )  # fmt: skip
 COUNTED: Final = frozenset(("calls", "attempts", "tool_calls", "starts", "iterations", "duration_ns", "wait_ns"))

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
 
 from harness_lab.analyze.frames import (
     Bools,
@@ -38,6 +37,7 @@ from harness_lab.analyze.sample import take
 from harness_lab.errors import InputError
 from harness_lab.stats.clusters import effective_clusters, too_few_clusters
 from harness_lab.stats.estimates import Estimate, Interval, NotEstimable, check_confidence, with_unit
+from harness_lab.stats.skewed import skewed_ends, skewness
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -270,8 +270,8 @@ def _split(a: _Side, b: _Side, keys: list[tuple[Any, ...]], by: tuple[str, ...],
     runs = [float(side.runs.sum()) for side in (a, b)]
     effects = _effects(whole[0], runs[0], whole[1], runs[1])
     figures = np.append(effects.sum(axis=1), [w[2].sum() / r for w, r in zip(whole, runs, strict=True)])
-    variances = [_jackknife(a, b, figures, later=later) for later in (False, True)]
-    interval = _Maker(a, b, variances, confidence)
+    influences = [_influences(a, b, figures, later=later) for later in (False, True)]
+    interval = _Maker(a, b, influences, confidence)
     means = figures[3:]
     n = (int(runs[0]), int(runs[1]))
     average = float(means.mean())
@@ -286,11 +286,11 @@ def _split(a: _Side, b: _Side, keys: list[tuple[Any, ...]], by: tuple[str, ...],
 
 @dataclass(frozen=True, slots=True)
 class _Maker:
-    """Makes the estimate of a figure from its jackknife variances on both sides."""
+    """Makes the estimate of a figure from the influences of the blocks of both sides."""
 
     a: _Side
     b: _Side
-    variances: list[Floats]
+    influences: list[Floats]
     confidence: float
 
     def __call__(self, place: int, value: float, n: int) -> Estimate:
@@ -299,16 +299,24 @@ class _Maker:
         few = self.a.few or self.b.few
         if few is not None:
             return Estimate(value=value, interval=few, n=n, method="Shapley split", unit="$", clusters=clusters)
-        each = [float(v[place]) for v in self.variances]
-        below = sum(v**2 / df for v, df in zip(each, (self.a.df, self.b.df), strict=True))
-        df = sum(each) ** 2 / below if below > 0 else 1e9
-        reach = float(stdtrit(max(df, 1.0), 0.5 + self.confidence / 2)) * float(np.sqrt(sum(each)))
-        interval = Interval(low=value - reach, high=value + reach, confidence=self.confidence, method=method)
+        both = np.concatenate([part[:, place] for part in self.influences])
+        each = [float(part[:, place] @ part[:, place]) for part in self.influences]
+        df = max(
+            min(side.df for side, spread in zip((self.a, self.b), each, strict=True) if spread > 0 or not any(each)),
+            1.0,
+        )
+        below, above = skewed_ends(
+            float(np.sqrt(sum(each))), skewness(both), units=both.size, df=df, confidence=self.confidence
+        )
+        name = f"{method}, skew-corrected t"
+        interval = Interval(
+            low=value - float(below), high=value + float(above), confidence=self.confidence, method=name
+        )  # fmt: skip
         return Estimate(value=value, interval=interval, n=n, method="Shapley split", unit="$", clusters=clusters)
 
 
-def _jackknife(a: _Side, b: _Side, figures: Floats, *, later: bool) -> Floats:
-    """Return each figure's variance from leaving out the blocks of one side in turn."""
+def _influences(a: _Side, b: _Side, figures: Floats, *, later: bool) -> Floats:
+    """Return how far each block of one side moves each figure: from leaving the blocks out in turn."""
     side, other = (b, a) if later else (a, b)
     found = np.empty((side.blocks, figures.size))
     whole, fixed = side.cells.sum(axis=1), other.cells.sum(axis=1)
@@ -321,7 +329,7 @@ def _jackknife(a: _Side, b: _Side, figures: Floats, *, later: bool) -> Floats:
         (w0, r0), (w1, r1) = pair[::-1] if later else pair
         found[block] = np.append(_effects(w0, r0, w1, r1).sum(axis=1), [w0[2].sum() / r0, w1[2].sum() / r1])
     g = side.blocks
-    return np.asarray(((found - found.mean(axis=0)) ** 2).sum(axis=0) * (g - 1) / max(g, 1))
+    return np.asarray((found.mean(axis=0) - found) * np.sqrt((g - 1) / max(g, 1)))
 
 
 def _effects(old: Floats, runs_old: float, new: Floats, runs_new: float) -> Floats:
