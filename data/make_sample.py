@@ -266,7 +266,7 @@ MESSY_FIELDS = (
 
 
 def messy_lines(table: Settlements) -> list[list[str]]:
-    """Return rows as people really have them: six are bad, each in its own way, and one comes twice."""
+    """Return rows as people have them: five bad in five ways, one of an outcome nobody knows, and one comes twice."""
     leads = table.where(agent="lead").nodes.iloc[: MESSY_ROWS - 1]
     rows = [messy_row(lead) for lead in leads.to_dict("records")]
     place = {name: number for number, name in enumerate(MESSY_FIELDS)}

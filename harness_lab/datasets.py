@@ -76,7 +76,7 @@ def load_synthetic_runs() -> Settlements:
 
 
 def load_synthetic_messy() -> Settlements:
-    """Load the small synthetic file with bad rows: 60 rows read, 53 kept, 6 set aside for six reasons, 1 duplicate."""
+    """Load the small synthetic file with bad rows: 60 rows read, 54 kept, 5 set aside for five reasons, 1 duplicate."""
     return read(data_dir() / "synthetic_messy.csv", ids="kept")
 
 
