@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from harness_lab import files
 from harness_lab.cli.output import Json, note, show
 
 
@@ -25,7 +26,7 @@ def export(
     written = write(policy, target, form=form)
     place = out / written.file if out is not None and out.is_dir() else out
     if place is not None:
-        place.write_text(written.text, "utf-8")
+        files.write_text(place, written.text)
         note(f"wrote {place}")
     for loss in written.losses:
         note(f"cannot be expressed: {loss}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from harness_lab import files
 from harness_lab.cli.tour_report import build_report
 from harness_lab.plots.compare import plot_policies
 from harness_lab.plots.distribution import plot_incidence
@@ -29,7 +30,8 @@ def write_files(found: Findings, out: Path) -> Iterator[tuple[Path, str]]:
     pictures = draw_pictures(found)
     for name, (figure, what) in pictures.items():
         FigureCanvasAgg(figure)
-        figure.savefig(out / f"{name}.png", dpi=DPI, facecolor="white")
+        with files.replacing(out / f"{name}.png") as beside:
+            figure.savefig(beside, format="png", dpi=DPI, facecolor="white")
         yield out / f"{name}.png", what
     report = build_report(found, pictures)
     yield report.write(out / "report.html"), "all of it on one page, in words; needs no network"

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from harness_lab import files
 from harness_lab.errors import InputError, ReadError
 from harness_lab.policies import PolicySpec
 
@@ -116,10 +117,8 @@ class TunedConfig:
         return json.dumps(plain, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
 
     def write(self, path: str | Path) -> Path:
-        """Write the file and return its path."""
-        place = Path(path)
-        place.write_text(self.to_json(), "utf-8")
-        return place
+        """Write the file, whole or not at all, and return its path; see :func:`harness_lab.files.replacing`."""
+        return files.write_text(path, self.to_json())
 
     @classmethod
     def from_json(cls, text: str) -> TunedConfig:

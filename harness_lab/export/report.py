@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import pandas as pd
 
+from harness_lab import files
 from harness_lab.errors import InputError
 from harness_lab.export._page import NA_MARK, page
 from harness_lab.plots.svg import to_svg
@@ -138,12 +139,8 @@ class Report:
         )
 
     def write(self, path: str | os.PathLike[str]) -> Path:
-        """Write the page to `path`, beside its place first and then moved into it; return the path."""
-        place = Path(path)
-        beside = place.with_name(f"{place.name}.part")
-        beside.write_bytes(self.html().encode())
-        beside.replace(place)
-        return place
+        """Write the page to `path`, whole or not at all; return the path. See :func:`harness_lab.files.replacing`."""
+        return files.write_text(path, self.html())
 
     def __repr__(self) -> str:
         return f"Report({self._title!r}, {len(self._sections)} sections, {self._figures} figures)"

@@ -6,15 +6,14 @@ written beside their place and moved into it, so that nobody ever sees half a fi
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from harness_lab import files
 from harness_lab.errors import InputError, ReadError
 from harness_lab.settlements.columns import CALL_COLUMNS, NODE_COLUMNS, Column
 from harness_lab.settlements.report import ReadReport
@@ -58,31 +57,24 @@ def write(path: Path, nodes: pd.DataFrame, calls: pd.DataFrame | None, report: R
     Raises
     ------
     InputError
-        If the folder does not exist or cannot be written to.
+        If the folder does not exist or cannot be written to, or something that is no file is in the place
+        of one of the two; see :func:`harness_lab.files.replacing`.
     """
-    beside = calls_path(path)
-    try:
-        if calls is None:
-            beside.unlink(missing_ok=True)
-        else:
-            _write_one(beside, calls, CALL_COLUMNS, {})
-        _write_one(path, nodes, NODE_COLUMNS, {REPORT_KEY: json.dumps(report.to_dict()).encode()})
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        raise InputError(str(path), expected="a place that can be written to", got=reason) from None
+    files.target(path)
+    beside = files.target(calls_path(path))
+    if calls is not None:
+        _write_one(beside, calls, CALL_COLUMNS, {})
+    _write_one(path, nodes, NODE_COLUMNS, {REPORT_KEY: json.dumps(report.to_dict()).encode()})
+    if calls is None:
+        files.remove(beside)
 
 
 def _write_one(path: Path, frame: pd.DataFrame, columns: tuple[Column, ...], extra: dict[bytes, bytes]) -> None:
     schema = pa.schema([(column.name, ARROW[column.dtype]) for column in columns])
     table = pa.Table.from_pandas(frame, schema=schema, preserve_index=False)
     table = table.replace_schema_metadata({VERSION_KEY: str(SCHEMA_VERSION).encode(), **extra})
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        pq.write_table(table, temporary, compression="zstd")
-        temporary.replace(path)
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
+    with files.replacing(path) as beside:
+        pq.write_table(table, beside, compression="zstd")
 
 
 def read(path: Path) -> Stored:
