@@ -137,6 +137,7 @@ NODE_COLUMNS: Final[tuple[Column, ...]] = (
 
 CALL_COLUMNS: Final[tuple[Column, ...]] = (
     _text("run", "the run, as in the nodes table; never NA"),
+    _text("policy", "name of the limit policy that was simulated; NA: recorded"),
     _text("node", "the node, as in the nodes table; never NA"),
     _count("call", "number of the call within its node, from 0; NA: unknown"),
     _count("attempt", "which try of this call, from 0; NA: unknown"),

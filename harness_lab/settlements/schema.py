@@ -36,7 +36,7 @@ version  what is new
 =======  ===============================================================================================
 1        the first
 2        ``placeholder_calls`` (nodes), ``output_placeholder`` and ``output_chars`` (calls): output counts that
-         are known to be too low, and what they can be estimated from
+         are known to be too low, and what they can be estimated from; ``policy`` (calls)
 =======  ===============================================================================================
 """
 

@@ -124,7 +124,7 @@ class Experiment:
         workers : int, optional
             Worker processes; the number of cores if None.
         calls : bool
-            Keep a row of every call; for experiments with one policy, since call rows do not name it.
+            Keep a row of every call.
         decisions : bool
             Keep every answer of every policy.
         only : iterable of int, optional
@@ -139,9 +139,6 @@ class Experiment:
         """
         if engine not in ENGINES:
             raise InputError("engine", expected=f"one of {', '.join(ENGINES)}", got=engine)
-        if calls and len(self.policies) > 1:
-            hint = "use with_policies(...) to keep the calls of one"
-            raise InputError("policies with calls=True", expected="one", got=len(self.policies), hint=hint)
         chosen = list(range(self.runs)) if only is None else [count("run", run, maximum=self.runs - 1) for run in only]
         pieces = [chosen[i : i + BLOCK] for i in range(0, len(chosen), BLOCK)]
         tasks = [(policy, piece) for policy in self.policies for piece in pieces]
@@ -183,10 +180,12 @@ class Experiment:
             mine = [block for (spec, _), block in zip(tasks, blocks, strict=True) if spec is policy]
             rows = [row for block, _ in mine for row in block.nodes]
             node_frames.append(nodes_frame(rows, policy=policy.name, scenario=self.name, backend=self.backend))
-            call_frames.append(calls_frame([row for block, _ in mine for row in block.calls]) if calls else None)
+            if calls:
+                call_frames.append(calls_frame([row for block, _ in mine for row in block.calls], policy=policy.name))
             answers += [(policy.name, run, *decision) for _, found in mine for run, decision in found]
         kept = pd.DataFrame(answers, columns=["policy", *_COLUMNS]) if decisions else None
-        table = Settlements.from_columns(pd.concat(node_frames, ignore_index=True), call_frames[0] if calls else None)
+        called = pd.concat(call_frames, ignore_index=True) if calls else None
+        table = Settlements.from_columns(pd.concat(node_frames, ignore_index=True), called)
         return Result(settlements=table, manifest=self._manifest(engine), decisions=kept)
 
     def _manifest(self, engine: Engine) -> dict[str, Any]:

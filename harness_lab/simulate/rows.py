@@ -48,6 +48,7 @@ _CALL = (
     "path",
     "call",
     "attempt",
+    "kind",
     "status",
     "model",
     "input_fresh",
@@ -59,7 +60,7 @@ _CALL = (
     "start_ns",
     "duration_ns",
 )
-_TEXT = {"run", "path", "parent", "agent", "model", "outcome", "stopped_by", "cause", "status"}
+_TEXT = {"run", "path", "parent", "agent", "model", "outcome", "stopped_by", "cause", "status", "kind"}
 _FLAG = {"overspent", "usage_known"}
 
 
@@ -123,7 +124,7 @@ class Rows:
         status = "abandoned" if reply is None else reply.status
         billed = None if reply is None else reply.billed_nusd
         name = node_name(record.path)
-        head = (self.run, name, call.call, call.attempt, status, call.model)
+        head = (self.run, name, call.call, call.attempt, call.kind, status, call.model)
         self.calls.append((*head, *counts, billed, started, now - started))
 
 
@@ -150,11 +151,11 @@ def nodes_frame(rows: list[tuple[Any, ...]], *, policy: str, scenario: str, back
     return frame
 
 
-def calls_frame(rows: list[tuple[Any, ...]]) -> pd.DataFrame:
+def calls_frame(rows: list[tuple[Any, ...]], *, policy: str) -> pd.DataFrame:
     """Return call rows as columns of the settlement table."""
     frame = _frame(rows, _CALL).rename(columns={"path": "node"})
     frame["input_total"] = frame["input_fresh"] + frame["cache_read"] + frame["cache_write"]
-    frame["kind"] = pd.Series("model", index=frame.index, dtype="string")
+    frame["policy"] = pd.Series(policy, index=frame.index, dtype="string")
     return frame
 
 

@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 
 from harness_lab.errors import InputError
 from harness_lab.outcome import CHANNELS
-from harness_lab.policies import PolicySpec, TreeLimitsSpec, reservation_pool, shared_ledger, tree_limits, unlimited
+from harness_lab.policies import (
+    AtLimit,
+    PolicySpec,
+    TreeLimitsSpec,
+    compose,
+    reservation_pool,
+    shared_ledger,
+    unlimited,
+)
 from harness_lab.pricing import Price, PriceTable
 from harness_lab.providers import MockProvider, ModelProfile
 from harness_lab.simulate import AgentProfile, Experiment, Workload, experiment
@@ -229,9 +237,14 @@ def test_a_bad_way_to_run_is_refused(busy: Experiment, options: dict[str, Any]) 
         busy.run(**({"backend": "serial"} | options))
 
 
-def test_call_rows_are_kept_for_one_policy(busy: Experiment) -> None:
-    with pytest.raises(InputError, match=r"^policies with calls=True: expected one, got 4"):
-        busy.run(calls=True)
-    kept = busy.with_policies(tree_limits(1, 2)).run(backend="serial", calls=True).settlements
+def test_call_rows_name_their_policy(busy: Experiment) -> None:
+    kept = busy.run(backend="serial", calls=True).settlements
     assert kept.calls["attempt"].max() > 0
-    assert len(kept.calls) == kept.nodes["attempts"].sum()
+    called = kept.calls.groupby("policy").size()
+    assert called.to_dict() == kept.nodes.groupby("policy")["attempts"].sum().to_dict()
+
+
+def test_call_rows_name_the_kind_of_their_step(busy: Experiment) -> None:
+    limited = compose(shared_ledger(5), name="wraps up", at_limit=AtLimit(then="wrap-up"))
+    kept = busy.with_policies(limited).run(backend="serial", calls=True).settlements
+    assert set(kept.calls["kind"]) == {"model", "wrap-up"}
