@@ -13,6 +13,7 @@ from harness_lab.analyze.figures import METRICS
 from harness_lab.analyze.grouping import AUTO
 from harness_lab.analyze.wide import Wide, figures_of, unit_of, wide
 from harness_lab.stats.estimates import Estimate, check_confidence, percent, with_unit
+from harness_lab.stats.notes import notes_below
 from harness_lab.stats.paired import PairedDifference, holm, paired_difference
 from harness_lab.stats.selection import FIRST_STAGE, Selection, maybe_best, select_best
 
@@ -127,7 +128,7 @@ class BestPolicy:
         left = (
             f" {self.left_out:,} run(s) that a policy lacks or of unknown value are left out." if self.left_out else ""
         )
-        return "\n".join([*lines, self.verdict() + left])
+        return notes_below("\n".join([*lines, self.verdict() + left]))
 
     def explain(self) -> str:
         """Return what the promises mean and what to do next."""

@@ -22,7 +22,7 @@ from harness_lab.analyze.grouping import AUTO, choose_cluster
 from harness_lab.analyze.runs import root_rows, run_table
 from harness_lab.analyze.sample import Sample, take
 from harness_lab.errors import InputError
-from harness_lab.stats.estimates import Estimate, NotEstimable, check_confidence, percent
+from harness_lab.stats.estimates import Estimate, NotEstimable, check_confidence, p_value, percent
 from harness_lab.stats.incidence import cumulative_incidence
 from harness_lab.stats.paired import holm
 from harness_lab.stats.shift import shift
@@ -97,8 +97,8 @@ class CapCheck:
             f"{self.n:,} runs under {self.caps} different {self.channel} limit(s): the limits {word[self.dependent]}."
         ]
         lines += [
-            f"- limit by {row.group} ({row.groups} groups): Holm p = {row.p_adjusted:.2g}"
-            for row in self.tests.itertuples(index=False)
+            f"- limit by {row['group']} ({row['groups']} groups): Holm {p_value(row['p_adjusted'])}"
+            for row in self.tests.to_dict("records")
         ]
         lines.append(f"- done within the smallest limit, large limits less small: {self.early}")
         column = COLUMNS[self.channel]

@@ -24,6 +24,7 @@ from harness_lab.errors import InputError
 from harness_lab.stats.clusters import effective_clusters
 from harness_lab.stats.estimates import Estimate, NotEstimable, check_confidence
 from harness_lab.stats.means import mean
+from harness_lab.stats.notes import notes_below
 from harness_lab.stats.paired import paired_difference
 from harness_lab.stats.skewed import skewed_p, skewness
 from harness_lab.stats.survival import kaplan_meier
@@ -118,7 +119,9 @@ class CheapestCeiling:
 
     def summary(self) -> str:
         """Return the choice in plain text."""
-        return "\n".join([f"{label(key)}: {one._line()}" for key, one in self.parts.items()] or [self._line()])
+        return notes_below(
+            "\n".join([f"{label(key)}: {one._line()}" for key, one in self.parts.items()] or [self._line()])
+        )
 
     def explain(self) -> str:
         """Return what the choice means, what it does not, and what to do next."""

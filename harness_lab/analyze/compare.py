@@ -18,6 +18,7 @@ from harness_lab.analyze.grouping import AUTO, CANDIDATES, choose_cluster
 from harness_lab.analyze.runs import run_table
 from harness_lab.errors import InputError
 from harness_lab.stats.estimates import Estimate, check_confidence, percent
+from harness_lab.stats.notes import notes_below
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -109,7 +110,7 @@ class Comparison:
         ]
         lines += [f"- {one}" for one in self.policies]
         lines += [self.verdict(), *self._bound()]
-        return "\n".join(lines)
+        return notes_below("\n".join(lines))
 
     def explain(self) -> str:
         """Return what the comparison means, what it does not, and what to do next."""

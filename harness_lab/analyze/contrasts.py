@@ -10,6 +10,7 @@ import numpy as np
 from harness_lab.analyze.figures import METRICS, metric_values
 from harness_lab.analyze.frames import display
 from harness_lab.analyze.grouping import choose_cluster
+from harness_lab.stats.estimates import p_value
 from harness_lab.stats.paired import PairedDifference, holm, paired_difference
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class Contrast:
         if p is None or value is None or p > 1 - confidence:
             return ""
         _, more, less = METRICS[self.metric]
-        return f"{more if value > 0 else less}: {self.found.difference} per run, Holm p = {p:.2g}"
+        return f"{more if value > 0 else less}: {self.found.difference} per run, Holm {p_value(p)}"
 
     def record(self) -> dict[str, object]:
         """Return a flat row; the columns of :meth:`harness_lab.analyze.compare.Comparison.differences`."""

@@ -15,6 +15,7 @@ from harness_lab.analyze.sample import Level, Sample, table, take
 from harness_lab.errors import InputError
 from harness_lab.stats.estimates import Estimate, Interval, NotEstimable, check_confidence, percent
 from harness_lab.stats.incidence import clustered_band, cumulative_incidence, incidence_quantile
+from harness_lab.stats.notes import notes_below
 from harness_lab.stats.quantiles import quantile
 from harness_lab.stats.shares import share
 
@@ -159,7 +160,7 @@ class SettlementDistribution:
         else:
             lines += [f"completed: {self.completion()}"] if self.sample.n else []
             lines += [self._line(q) for q in (0.5, 0.9, 0.95)]
-        return "\n".join(lines)
+        return notes_below("\n".join(lines))
 
     def explain(self) -> str:
         """Return what the figures mean, what a naive reading would say instead, and what to do next."""

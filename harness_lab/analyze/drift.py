@@ -28,7 +28,8 @@ from harness_lab.analyze.grouping import AUTO, Labels, choose_cluster
 from harness_lab.analyze.sample import Level, table, take
 from harness_lab.errors import InputError
 from harness_lab.stats.changes import ChangePoint, change_point
-from harness_lab.stats.estimates import Estimate, check_confidence, percent, with_unit
+from harness_lab.stats.estimates import Estimate, check_confidence, p_value, percent, with_unit
+from harness_lab.stats.notes import notes_below
 from harness_lab.stats.paired import holm
 from harness_lab.stats.shift import Shift, difference_of_shares, shift
 
@@ -76,8 +77,8 @@ class Moved:
             far = f"; values moved by {with_unit(self.found.distance, self.difference.unit)} on average"
         if self.found.p_tail is not None and self.found.tail_from is not None and self.column != "completed":
             start = with_unit(self.found.tail_from, self.difference.unit)
-            far += f"; share above {start}: {self.found.tail.value:+.3f} (p = {self.found.p_tail:.2g})"
-        return head + far + ("" if self.p_adjusted is None else f", Holm p = {self.p_adjusted:.2g}")
+            far += f"; share above {start}: {self.found.tail.value:+.3f} ({p_value(self.found.p_tail)})"
+        return head + far + ("" if self.p_adjusted is None else f", Holm {p_value(self.p_adjusted)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -139,7 +140,7 @@ class Drift:
         lines += [f"- context: {one}" for one in self.contexts]
         lines += [f"- only in the later set: {label(key)}" for key in self.appeared]
         lines += [f"- only in the earlier set: {label(key)}" for key in self.vanished]
-        return "\n".join([*lines, *self._since()])
+        return notes_below("\n".join([*lines, *self._since()]))
 
     def explain(self) -> str:
         """Return what the tests mean, what they do not, and what to do next."""
@@ -162,7 +163,7 @@ class Drift:
         medians = "" if before is None or after is None else f"; median {amount(name, before)} -> {amount(name, after)}"
         place = self.change.place
         return [
-            f"- {name} changed level after row {place} in order of time{when}{medians}, p = {self.change.p_value:.2g}."
+            f"- {name} changed level after row {place} in order of time{when}{medians}, {p_value(self.change.p_value)}."
         ]
 
     def __repr__(self) -> str:

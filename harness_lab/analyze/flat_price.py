@@ -23,6 +23,7 @@ from harness_lab.errors import InputError
 from harness_lab.stats.clusters import cluster_effect
 from harness_lab.stats.estimates import Estimate, Interval, NotEstimable, check_confidence
 from harness_lab.stats.means import mean
+from harness_lab.stats.notes import notes_below
 from harness_lab.stats.shares import share
 
 if TYPE_CHECKING:
@@ -94,7 +95,9 @@ class FlatPrice:
 
     def summary(self) -> str:
         """Return the price and its risks in plain text."""
-        return "\n".join([f"{label(key)}: {one._text()}" for key, one in self.parts.items()] or [self._text()])
+        return notes_below(
+            "\n".join([f"{label(key)}: {one._text()}" for key, one in self.parts.items()] or [self._text()])
+        )
 
     def explain(self) -> str:
         """Return what the figures mean and what to do next."""
@@ -111,11 +114,15 @@ class FlatPrice:
     def _text(self) -> str:
         if self.price_usd is None:
             return f"no price: {self.cost.interval}"
-        return (
-            f"${self.price_usd:,.4g} a run; cost {self.cost}; margin {self.expected_margin}. One run loses with chance "
-            f"{self.loss_run}, then by {self.loss_size}. A month of {self.month_runs:,} runs loses with chance "
-            f"{self.loss_month}; in one month of twenty it loses more than {self.month_loss}."
-        )
+        lines = [
+            f"${self.price_usd:,.4g} a run; cost {self.cost}; margin {self.expected_margin}.",
+            f"One run loses with chance {self.loss_run}, then by {self.loss_size}.",
+        ]
+        month = f"A month of {self.month_runs:,} runs"
+        if not self.loss_month.estimable:
+            return "\n".join([*lines, f"{month}: no answer, {self.loss_month.interval}."])
+        worst = f"in one month of twenty it loses more than {self.month_loss}"
+        return "\n".join([*lines, f"{month} loses with chance {self.loss_month}; {worst}."])
 
     def __repr__(self) -> str:
         return f"FlatPrice({self.price_usd} $ a run, n = {self.cost.n:,})"

@@ -14,6 +14,7 @@ from harness_lab.analyze.grouping import AUTO, choose_cluster
 from harness_lab.analyze.runs import root_rows, run_table
 from harness_lab.stats.estimates import Estimate, check_confidence
 from harness_lab.stats.means import mean, ratio
+from harness_lab.stats.notes import notes_below
 from harness_lab.stats.shares import share
 
 NOT_RECORDED = "limit not recorded"
@@ -120,7 +121,7 @@ class LimitReport:
         lines += [f"- {use}" for use in self.uses] or ["- no limit ended or refused anything."]
         for words, found in (("spend without result", self.wasted), ("nodes that waited", self.waited)):
             lines += [f"- {words}{f' ({label(key)})' if key else ''}: {one}" for key, one in found.items()]
-        return "\n".join(lines)
+        return notes_below("\n".join(lines))
 
     def explain(self) -> str:
         """Return what the figures mean and what to do next."""

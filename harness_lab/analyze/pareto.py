@@ -21,6 +21,7 @@ from harness_lab.analyze.grouping import AUTO
 from harness_lab.analyze.wide import Wide, figures_of, wide
 from harness_lab.errors import InputError
 from harness_lab.stats.estimates import Estimate, check_confidence, percent
+from harness_lab.stats.notes import notes_below
 from harness_lab.stats.paired import paired_difference
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ class Front:
             why = f" by {', '.join(self.dominated_by[k])}" if self.dominated_by[k] else ""
             figures = ", ".join(f"{METRICS[m][0]} {self.figures[m][k]}" for m in self.objectives)
             lines.append(f"- {name}: {self.places[k]}{why}; {figures}")
-        return "\n".join(lines)
+        return notes_below("\n".join(lines))
 
     def explain(self) -> str:
         """Return what the places mean and what to do next."""

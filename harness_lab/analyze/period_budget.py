@@ -16,6 +16,7 @@ from harness_lab.analyze.runs import run_table
 from harness_lab.errors import InputError
 from harness_lab.stats.clusters import cluster_effect
 from harness_lab.stats.estimates import Estimate, Interval, check_confidence, percent
+from harness_lab.stats.notes import notes_below
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,7 +71,7 @@ class PeriodBudget:
                 f"- {group}: {percent(runs)} of the runs, {percent(spend)} of the spend, {percent(blocked)} of those "
                 "blocked"
             )
-        return "\n".join(lines)
+        return notes_below("\n".join(lines))
 
     def explain(self) -> str:
         """Return what the figures mean and what to do next."""

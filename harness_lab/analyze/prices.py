@@ -27,6 +27,7 @@ from harness_lab.analyze.runs import run_table
 from harness_lab.errors import InputError
 from harness_lab.stats.estimates import Estimate, check_confidence, percent
 from harness_lab.stats.means import mean, ratio
+from harness_lab.stats.notes import notes_below
 from harness_lab.stats.paired import paired_difference
 from harness_lab.stats.quantiles import quantile
 
@@ -109,7 +110,7 @@ class Repriced:
             f"- {percent(q)} of the runs cost at most {one.scaled(1.0, unit='$')}" for q, one in self.quantiles.items()
         ]
         lines += [f"- {label(key)}: change {found[2]}" for key, found in self.parts.items()]
-        return "\n".join([*lines, *(f"Note: {note}." for note in self.notes)])
+        return notes_below("\n".join([*lines, *(f"Note: {note}." for note in self.notes)]))
 
     def explain(self) -> str:
         """Return what the figures mean and what to do next."""

@@ -14,6 +14,7 @@ from harness_lab.analyze.frames import Data, Ints, calls_of, column, label, node
 from harness_lab.analyze.runs import _parents, _runs
 from harness_lab.stats.estimates import Estimate, check_confidence
 from harness_lab.stats.means import ratio
+from harness_lab.stats.notes import notes_below
 from harness_lab.stats.shares import share
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class Symptoms:
     def summary(self) -> str:
         """Return the symptoms in plain text."""
         lines = [f"- {one}" for one in self.found] or ["No symptom found."]
-        return "\n".join(lines + [f"Not looked for: {why}." for why in self.not_looked_for])
+        return notes_below("\n".join(lines + [f"Not looked for: {why}." for why in self.not_looked_for]))
 
     def explain(self) -> str:
         """Return what the patterns mean and what to do next."""

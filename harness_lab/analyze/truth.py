@@ -21,6 +21,7 @@ from harness_lab.stats.clusters import cluster_effect
 from harness_lab.stats.estimates import Estimate, Interval, NotEstimable
 from harness_lab.stats.extremes import lower_end
 from harness_lab.stats.incidence import IncidenceCurve, clustered_band, cumulative_incidence
+from harness_lab.stats.notes import notes_below
 from harness_lab.stats.shares import share
 from harness_lab.stats.survival import mean_to_end
 
@@ -98,7 +99,7 @@ class TruthCheck:
             if not one.holds:
                 word = "declined" if one.holds is None else "missed"
                 lines.append(f"- {word}: {one.what}: truth {_shown(one, float(one.truth['value']))}, {one.estimate}")
-        return "\n".join(lines)
+        return notes_below("\n".join(lines))
 
     def explain(self) -> str:
         """Return what the check means and what it does not."""

@@ -12,6 +12,7 @@ import pandas as pd
 from harness_lab.analyze.frames import nodes_of
 from harness_lab.analyze.watch_ceilings import check_ceilings
 from harness_lab.analyze.watch_floors import check_floors
+from harness_lab.stats.notes import notes_below
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -116,7 +117,7 @@ class ConfigCheck:
             lines += ["", self.drift.summary()]
         if self.split is not None:
             lines += ["", self.split.summary()]
-        return "\n".join(lines)
+        return notes_below("\n".join(lines))
 
     def explain(self) -> str:
         """Return what the words mean and what to do next."""

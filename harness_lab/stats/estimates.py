@@ -235,6 +235,17 @@ def with_unit(value: float, unit: str) -> str:
     return f"{shown} {unit}".strip()
 
 
+def p_value(p: float) -> str:
+    """Write a p-value; below a thousandth its size says nothing more.
+
+    Examples
+    --------
+    >>> p_value(0.0027), p_value(6.4e-28)
+    ('p = 0.0027', 'p < 0.001')
+    """
+    return "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
+
+
 def percent(share: float) -> str:
     """Write a share as a percentage.
 
