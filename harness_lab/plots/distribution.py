@@ -239,9 +239,12 @@ def _draw_ceiling(ax: Axes, info: IncidenceInfo, limit: float, shown: Quantity) 
 
 
 def _finding(info: IncidenceInfo, shown: Quantity, noun: str) -> str:
+    """Say what the curve reaches, and at its end the band: the last point alone rests on few runs."""
     half, top = info.within(0.5), float(info.completed[-1])
     end = shown.write(info.end / shown.factor)
+    low, high = float(info.low[-1]), float(info.high[-1])
+    reached = percent(top) if np.isnan(low + high) else f"{percent(low)} to {percent(high)}"
     if not np.isnan(half):
         start = f"Half of all {noun} complete within {shown.write(half / shown.factor)}"
-        return f"{start}, {percent(top)} within {end}"
-    return f"{percent(top)} of all {noun} complete within {end}, where the data end"
+        return f"{start}; {reached} by {end}, where the data end"
+    return f"{reached} of all {noun} complete within {end}, where the data end"
