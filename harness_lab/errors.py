@@ -12,7 +12,8 @@
     ├── BudgetExhausted                a budget has nothing left (raised only by the APIs that raise)
     ├── SimulationError (RuntimeError)
     │   ├── Deadlock                   nothing can happen any more and somebody still waits
-    │   └── Livelock                   much happens and time does not move
+    │   ├── Livelock                   much happens and time does not move
+    │   └── TreeTooLarge               a tree grows on, and no limit of its policy stops it
     ├── agents.errors.AgentError ...   an agent cannot be started or went wrong; its own tree is in that module
     ├── agents.StartRefused            a limit said no to a start; code that starts agents may catch it
     ├── agents.Cancelled               an agent was told to end before it was done
@@ -155,3 +156,28 @@ class Livelock(SimulationError):
     def __str__(self) -> str:
         at = self.at_ns / 1e9
         return f"livelock: {self.events} events at t = {at:g} s without time moving; last ran {self.running}"
+
+
+class TreeTooLarge(SimulationError):
+    """A tree grew beyond what a simulation carries: no limit of its policy stops it.
+
+    Attributes
+    ----------
+    nodes, depth : int
+        Nodes that were asked for, and the deepest level of the last of them.
+    at_ns : int
+        That instant, nanoseconds.
+    where : str
+        Policy and run, where they are known.
+    """
+
+    def __init__(self, nodes: int, depth: int, at_ns: int, where: str = "") -> None:
+        self.nodes, self.depth, self.at_ns, self.where = nodes, depth, at_ns, where
+        super().__init__(nodes, depth, at_ns, where)
+
+    def __str__(self) -> str:
+        where = f" ({self.where})" if self.where else ""
+        return (
+            f"tree too large{where}: {self.nodes:,} nodes, {self.depth:,} levels at t = {self.at_ns / 1e9:g} s and no "
+            "end in sight. Bound it with tree_limits(max_depth=...) or (max_calls=...), or lower the chance of a spawn"
+        )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness_lab.agents.ports import Call, Child, Children, PartialReply, Rest, Work
 from harness_lab.agents.record import NodeRecord
-from harness_lab.errors import InputError
+from harness_lab.errors import InputError, SimulationError, TreeTooLarge
 from harness_lab.outcome import CHANNELS, Cause, Code, Outcome, Refusal
 from harness_lab.policies.protocol import End, SpawnAsk, StepAsk, Use
 
@@ -50,16 +50,29 @@ class Harness:
         Takes records.
     keep_calls : bool
         Whether a record of every call is wanted.
+    largest : (int, int) or None
+        Nodes and levels beyond which the tree is given up as endless; None: it may grow as its policy lets it.
     """
 
-    __slots__ = ("keep_calls", "model", "policy", "runtime", "sink")
+    __slots__ = ("_nodes", "keep_calls", "largest", "model", "policy", "runtime", "sink")
 
-    def __init__(self, runtime: Runtime, policy: Policy, model: Model, sink: Sink, *, keep_calls: bool = False) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        policy: Policy,
+        model: Model,
+        sink: Sink,
+        *,
+        keep_calls: bool = False,
+        largest: tuple[int, int] | None = None,
+    ) -> None:
         self.runtime = runtime
         self.policy = policy
         self.model = model
         self.sink = sink
         self.keep_calls = keep_calls
+        self.largest = largest
+        self._nodes = 0
 
     async def run(self, agent: str, budget: Amounts, brain: Callable[[], Brain]) -> End:
         """Run a tree from its root."""
@@ -77,12 +90,19 @@ class Harness:
         end = _CANCELLED
         try:
             end = await self._think(node, record, brain)
+        except Exception as error:
+            end, record.error = _BROKE, error
+            raise
         finally:
             self._close(record, end)
         return end
 
     async def _start(self, ask: SpawnAsk, record: NodeRecord, brain: Callable[[], Brain]) -> End:
-        """Ask for a node, run it until its deadline, and settle its end whatever happens."""
+        """Ask for a node, run it until its deadline, and settle its end whatever happens.
+
+        A child that raises has failed, and its parent is told so; a root's error is raised, and so is one that ends
+        the world they live in.
+        """
         runtime, policy = self.runtime, self.policy
         try:
             answer = await runtime.ask(policy, policy.spawn, ask)
@@ -101,9 +121,10 @@ class Harness:
         end = _CANCELLED
         try:
             end = await self._until_deadline(node, record, brain())
-        except Exception:
-            end = _BROKE
-            raise
+        except Exception as error:
+            end, record.error = _BROKE, error
+            if record.parent is None or isinstance(error, SimulationError):
+                raise
         finally:
             self._close(record, end)
             policy.close(node, Use(tuple(record.subtree)), end, runtime.now())
@@ -138,6 +159,7 @@ class Harness:
                     told = None
                 elif type(move) is Children:
                     together = len(move.children)
+                    self._grow(record, together)
                     jobs = [self._child(node, record, child, together - i) for i, child in enumerate(move.children)]
                     told = await self.runtime.gather(jobs)
                 elif type(move) is Work:
@@ -149,6 +171,15 @@ class Harness:
             return end
         finally:
             brain.close()
+
+    def _grow(self, record: NodeRecord, more: int) -> None:
+        """Count nodes that are asked for, and give an endless tree up."""
+        self._nodes += more
+        if self.largest is None:
+            return
+        nodes, levels = self.largest
+        if self._nodes > nodes or record.depth >= levels:
+            raise TreeTooLarge(self._nodes, record.depth + 1, self.runtime.now())
 
     async def _child(self, parent: Ticket, above: NodeRecord, child: Child, together: int) -> End:
         path = (*above.path, (child.call, child.slot, child.attempt))

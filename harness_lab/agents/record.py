@@ -40,6 +40,8 @@ class NodeRecord:
         Of its last grant.
     refusal : Refusal or None
         The answer that kept it from starting, or that stopped it.
+    error : Exception or None
+        What it raised, for the operator; a child's error ends the child and not its tree.
     """
 
     __slots__ = (
@@ -56,6 +58,7 @@ class NodeRecord:
         "depth",
         "end",
         "ended",
+        "error",
         "granted",
         "input_fresh",
         "model",
@@ -84,6 +87,7 @@ class NodeRecord:
         self.end: End | None = None
         self.granted: Amounts | None = None
         self.refusal: Refusal | None = None
+        self.error: Exception | None = None
         self.calls = self.attempts = self.starts = 0
         self.input_fresh = self.cache_read = self.cache_write = self.output = 0
         self.cost_nusd = self.billed_nusd = 0

@@ -121,7 +121,7 @@ def result_of(subagent: Subagent, conversation: Conversation, record: NodeRecord
         usage=NOTHING if denied else place.tree.usage(place.path),
         tree=RunUsage.of_tree(place.tree.ledger.ledger),
         started=not denied,
-        error=conversation.error,
+        error=conversation.error or record.error,
     )
 
 
@@ -132,8 +132,9 @@ def failure_of(error: Exception) -> str:
 
 def _verdict(conversation: Conversation, record: NodeRecord) -> tuple[Outcome, str | None]:
     rules = conversation.place.service.rules
-    if conversation.error is not None:
-        return Outcome.FAILED, failure_of(conversation.error)
+    error = conversation.error or record.error
+    if error is not None:
+        return Outcome.FAILED, failure_of(error)
     closing = closing_of(conversation, record)
     if closing.outcome is Outcome.DENIED and record.refusal is not None:
         return outcome_of_refusal(record.refusal), reason_of(record.refusal)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from harness_lab import draws
 from harness_lab.agents import AsyncioRuntime, Harness
+from harness_lab.errors import TreeTooLarge
 from harness_lab.policies.log import Decision, Logged
 from harness_lab.simulate.rows import Rows
 from harness_lab.simulate.runtime import SimRuntime
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 Engine = Literal["kernel", "asyncio"]
 ENGINES: tuple[Engine, ...] = ("kernel", "asyncio")
 """``kernel``: the virtual-time kernel. ``asyncio``: the same loop on a virtual asyncio loop; slower, for checking."""
+
+LARGEST = (25_000, 1_000)
+"""Nodes and levels of one tree beyond which a simulation gives it up: agents that start agents may never end."""
 
 
 class World:
@@ -59,6 +63,11 @@ class World:
             Records of nodes and, if asked, of calls.
         decisions : list of (run, Decision)
             Every answer of the policy, if asked.
+
+        Raises
+        ------
+        TreeTooLarge
+            If a tree grows beyond :data:`LARGEST`.
         """
         rows = Rows()
         decisions: list[tuple[int, Decision]] = []
@@ -68,21 +77,25 @@ class World:
             policy: Policy = spec.start(str(run))
             if keep_decisions:
                 policy = Logged(policy)
-            one(run, policy, rows, keep_calls)
+            try:
+                one(run, policy, rows, keep_calls)
+            except TreeTooLarge as large:
+                where = f"policy {spec.name}, run {run}"
+                raise TreeTooLarge(large.nodes, large.depth, large.at_ns, where) from large
             if isinstance(policy, Logged):
                 decisions += [(run, decision) for decision in policy.decisions]
         return rows, decisions
 
     def _on_kernel(self, run: int, policy: Policy, rows: Rows, keep_calls: bool) -> None:
         runtime = SimRuntime()
-        harness = Harness(runtime, policy, self.model, rows, keep_calls=keep_calls)
+        harness = Harness(runtime, policy, self.model, rows, keep_calls=keep_calls, largest=LARGEST)
         brain = partial(self.agent.brain, draws.run_key(self.seed, run))
         runtime.kernel.spawn(harness.run(self.agent.name, self.budget, brain), f"run {run}")
         runtime.kernel.run()
 
     def _on_asyncio(self, run: int, policy: Policy, rows: Rows, keep_calls: bool) -> None:
         loop = VirtualLoop()
-        harness = Harness(AsyncioRuntime(loop), policy, self.model, rows, keep_calls=keep_calls)
+        harness = Harness(AsyncioRuntime(loop), policy, self.model, rows, keep_calls=keep_calls, largest=LARGEST)
         brain = partial(self.agent.brain, draws.run_key(self.seed, run))
         loop.run_until_complete(harness.run(self.agent.name, self.budget, brain))
         loop.run_on()
