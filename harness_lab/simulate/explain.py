@@ -1,0 +1,178 @@
+"""One run, replayed alone: every question, answer, settlement, refusal and stop, with its time and reason."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from harness_lab.clock import NS_PER_S
+from harness_lab.errors import InputError
+from harness_lab.files import write_text
+from harness_lab.settlements import Settlements
+from harness_lab.simulate.chrome import chrome_trace
+from harness_lab.simulate.manifest import manifest_of
+from harness_lab.simulate.rows import calls_frame, nodes_frame
+from harness_lab.simulate.trace import Tracing, events_frame
+from harness_lab.usage import count
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from harness_lab.policies import PolicySpec
+    from harness_lab.simulate.experiment import Experiment
+
+_SHOWN = 40
+_WORDS = {"spawn": "asks to start", "admit": "asks for", "answer": "is answered about", "settle": "settles"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Timeline:
+    """Everything that happened in one run.
+
+    Parameters
+    ----------
+    run : int
+        Its number in the experiment.
+    policy, scenario : str
+        Under which policy, in which scenario.
+    events : DataFrame
+        One row for each question, answer and piece of news, in order:
+
+        - ``time_ns`` (virtual time), ``event`` (``spawn``, ``admit``, ``answer`` after waiting, ``settle``, ``close``,
+          ``cancel``, ``stop``), ``node`` (``0`` the root), ``agent``, ``call``, ``attempt``, ``kind``;
+        - ``answer``: ``granted``, ``waits`` or ``refused``; how a settled step or a closed node ended;
+        - ``reason``: every limit that fell short with its figures, or what stopped it;
+        - ``deadline_ns``; ``model``: another one than asked for;
+        - ``asked_*``, ``granted_*``, ``spent_*`` by channel (NA: nothing declared, no ceiling, unknown), tokens and
+          nano-dollars; ``state``: how full each limit over the node was afterwards, used or held.
+    settlements : Settlements
+        Its rows, with calls: the same as among all runs of the experiment.
+    manifest : mapping
+        What is needed to get it again.
+    """
+
+    run: int
+    policy: str
+    scenario: str
+    events: pd.DataFrame
+    settlements: Settlements
+    manifest: Mapping[str, Any]
+
+    @property
+    def nodes(self) -> pd.DataFrame:
+        """Its node rows."""
+        return self.settlements.nodes
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the events (a copy)."""
+        return self.events.copy()
+
+    def summary(self) -> str:
+        """Return how the run ended, what stopped what, and the first events in words."""
+        root = self.nodes[self.nodes["parent"].isna()].iloc[0]
+        refused = self.events[self.events["answer"] == "refused"]
+        lines = [
+            f"Run {self.run} under {self.policy} ({self.scenario}): {root['outcome']}"
+            f"{'' if root['stopped_by'] is None or root.isna()['stopped_by'] else ' by ' + root['stopped_by']} after "
+            f"{root['duration_ns'] / NS_PER_S:,.1f} s; {len(self.nodes)} node(s), {len(self.events)} event(s), "
+            f"{len(refused)} refusal(s)."
+        ]
+        lines += [self._line(row) for row in self.events.head(_SHOWN).to_dict("records")]
+        left = len(self.events) - _SHOWN
+        return "\n".join([*lines, *([f"... and {left} more: see to_frame()"] if left > 0 else [])])
+
+    def explain(self) -> str:
+        """Return what the timeline means, and what to do next."""
+        return (
+            "The run was simulated again, alone: its draws are named by seed, run, node, call and purpose, so it is "
+            "the same run as among all others, event for event. Nothing is asked during a call; a call that was cut "
+            "off is settled as abandoned, with unknown usage.\n"
+            "Next: plot() draws the tree over time; to_chrome_trace(FILE) writes a file for ui.perfetto.dev."
+        )
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the tree over time; see :func:`harness_lab.plots.plot_timeline`."""
+        from harness_lab.plots import plot_timeline
+
+        return plot_timeline(self.nodes, ax=ax)
+
+    def chrome_trace(self) -> dict[str, Any]:
+        """Return the run as a trace of Chrome's format; see :func:`harness_lab.simulate.chrome.chrome_trace`."""
+        title = f"run {self.run}, {self.policy}, {self.scenario}"
+        return chrome_trace(self.events, self.nodes, title=title)
+
+    def to_chrome_trace(self, path: str | os.PathLike[str]) -> Path:
+        """Write the trace file, which ui.perfetto.dev and chrome://tracing open; return its path."""
+        return write_text(path, json.dumps(self.chrome_trace(), separators=(",", ":")) + "\n")
+
+    @staticmethod
+    def _line(row: Any) -> str:
+        what = "itself" if row["kind"] == "node" else f"{row['kind']} call {row['call']}"
+        verb = _WORDS.get(row["event"], f"{row['event']}s")
+        reason = f": {row['reason']}" if row["reason"] else ""
+        state = f"  [{row['state']}]" if row["state"] else ""
+        said = f" -> {row['answer']}" if row["answer"] else ""
+        return f"{row['time_ns'] / NS_PER_S:>10.3f} s  {row['agent']} {row['node']} {verb} {what}{said}{reason}{state}"
+
+    def __repr__(self) -> str:
+        return f"Timeline(run {self.run}, policy {self.policy}, {len(self.events)} events)"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self.summary())}</pre>"
+
+
+def explain(experiment: Experiment, run: int, *, policy: str | None = None) -> Timeline:
+    """Replay one run of an experiment alone, and keep everything that happened.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        The experiment.
+    run : int
+        Number of the run, as in the column ``run``.
+    policy : str, optional
+        Name of the policy; may be left out where there is one.
+
+    Raises
+    ------
+    InputError
+        If there is no such run or policy.
+    """
+    number = count("run", run, maximum=experiment.runs - 1)
+    spec = named_policy(experiment.policies, policy)
+    tracing = Tracing(spec.start, name=spec.name)
+    rows, _ = experiment.world().block(
+        tracing, [number], engine="kernel", keep_calls=True, keep_decisions=False  # type: ignore[arg-type]
+    )  # fmt: skip
+    nodes = nodes_frame(rows.nodes, policy=spec.name, scenario=experiment.name, backend=experiment.backend)
+    table = Settlements.from_columns(nodes, calls_frame(rows.calls, policy=spec.name))
+    events = events_frame(tracing.started[0].events)
+    agents = dict(zip(table.nodes["node"], table.nodes["agent"], strict=True))
+    events.insert(3, "agent", events["node"].map(agents).astype("string"))
+    return Timeline(
+        run=number, policy=spec.name, scenario=experiment.name, events=events, settlements=table,
+        manifest=manifest_of(experiment, engine="kernel"),
+    )  # fmt: skip
+
+
+def named_policy(policies: tuple[PolicySpec, ...], name: str | None) -> PolicySpec:
+    """Return a policy by name; the only one if no name is given.
+
+    Raises
+    ------
+    InputError
+        If there is none of that name, or several and no name.
+    """
+    names = [policy.name for policy in policies]
+    if name is None and len(policies) == 1:
+        return policies[0]
+    if name not in names:
+        raise InputError("policy", expected=f"one of {', '.join(names)}", got=name)
+    return policies[names.index(name)]
