@@ -15,6 +15,7 @@ from harness_lab.policies.hard_cap import BoundViolation, CallHoldsSpec
 from harness_lab.policies.locked import Locked, locked
 from harness_lab.policies.opened import OpenPolicy
 from harness_lab.policies.period_budget import PeriodBudgetSpec
+from harness_lab.policies.presets import PRESETS, preset
 from harness_lab.policies.protocol import (
     COMPLETED,
     End,
@@ -53,6 +54,7 @@ from harness_lab.policies.tree_limits import TreeLimitsSpec
 
 __all__ = [
     "COMPLETED",
+    "PRESETS",
     "AtLimit",
     "BoundViolation",
     "CallContext",
@@ -95,6 +97,7 @@ __all__ = [
     "locked",
     "path_text",
     "period_budget",
+    "preset",
     "reservation_pool",
     "runtime_floors",
     "shared_ledger",

@@ -9,6 +9,7 @@ from harness_lab.budget.iteration import IterationBudget
 from harness_lab.errors import InputError
 from harness_lab.outcome import CALLS, Code, Shortfall
 from harness_lab.policies.protocol import SpawnAsk, StepAsk
+from harness_lab.usage import optional_count
 
 if TYPE_CHECKING:
     from harness_lab.clock import Time
@@ -29,6 +30,9 @@ class IterationBudgetSpec:
     ----------
     max_iterations : int
         Units of one counter; 0 allows none.
+    max_child_iterations : int or None
+        Units of each child, inside the tree's where the tree has one counter; no other bound than `max_iterations` if
+        None.
     max_refunds : int or "unbounded" or None
         Programmatic turns that are given back; as many as `max_iterations` if None. Unbounded removes the last limit
         of an agent that only runs scripts.
@@ -40,6 +44,7 @@ class IterationBudgetSpec:
     """
 
     max_iterations: int
+    max_child_iterations: int | None = None
     max_refunds: int | Literal["unbounded"] | None = None
     counts: Counts = "calls"
     whose: Whose = "node"
@@ -47,6 +52,7 @@ class IterationBudgetSpec:
 
     def __post_init__(self) -> None:
         IterationBudget(self.max_iterations, max_refunds=self.max_refunds)
+        optional_count("max_child_iterations", self.max_child_iterations)
         for name, choices in (("counts", get_args(Counts)), ("whose", get_args(Whose))):
             if getattr(self, name) not in choices:
                 raise InputError(name, expected=f"one of {', '.join(choices)}", got=getattr(self, name))
@@ -80,8 +86,11 @@ class IterationModule:
         budget: IterationBudget = ask.node.memory[self.index]
         if ask.count <= budget.remaining:
             return ()
-        helps: Literal["smaller", "nothing"] = "smaller" if budget.remaining else "nothing"
-        return (Shortfall(self._code, budget.max_total, ask.count, budget.remaining, helps, "calls"),)
+        left = budget.remaining
+        helps: Literal["smaller", "nothing"] = "smaller" if left else "nothing"
+        if isinstance(budget, InsideTree) and left == budget.tree.remaining:
+            budget = budget.tree
+        return (Shortfall(self._code, budget.max_total, ask.count, left, helps, "calls"),)
 
     def hold(self, ticket: Ticket, now: Time) -> None:
         """Make a node's counter, or take a step's units."""
@@ -104,9 +113,52 @@ class IterationModule:
 
     def _counter(self, ticket: Ticket, ask: SpawnAsk) -> IterationBudget:
         spec = self._spec
+        child = None if ticket.parent is None else spec.max_child_iterations
         if ticket.parent is not None and spec.whose == "tree":
-            shared: IterationBudget = ticket.parent.memory[self.index]
-            return shared
+            above: IterationBudget = ticket.parent.memory[self.index]
+            tree = above.tree if isinstance(above, InsideTree) else above
+            return tree if child is None else InsideTree(child, tree)
         asked = ask.budget[CALLS] if spec.counts == "calls" else None
-        most = spec.max_iterations if asked is None else min(asked, spec.max_iterations)
-        return IterationBudget(most, max_refunds=spec.max_refunds)
+        bounds = [bound for bound in (asked, child) if bound is not None]
+        return IterationBudget(min([spec.max_iterations, *bounds]), max_refunds=spec.max_refunds)
+
+
+class InsideTree(IterationBudget):
+    """A child's own counter inside the tree's: each unit is taken from both, and given back to both.
+
+    Parameters
+    ----------
+    max_total : int
+        The child's own units.
+    tree : IterationBudget
+        The tree's counter; whether it takes a refund is its rule.
+    """
+
+    __slots__ = ("tree",)
+
+    def __init__(self, max_total: int, tree: IterationBudget) -> None:
+        super().__init__(max_total, max_refunds="unbounded")
+        self.tree = tree
+
+    @property
+    def remaining(self) -> int:
+        """Calls left, never negative."""
+        return min(super().remaining, self.tree.remaining)
+
+    def consume(self, units: int = 1) -> bool:
+        """Take units from both counters, or from none."""
+        if units > super().remaining or not self.tree.consume(units):
+            return False
+        return super().consume(units)
+
+    def withdraw(self, units: int = 1) -> None:
+        """Give units back that were never used."""
+        self.tree.withdraw(units)
+        super().withdraw(units)
+
+    def refund(self) -> None:
+        """Give one unit back, if the tree takes it."""
+        before = self.tree.refunds
+        self.tree.refund()
+        if self.tree.refunds > before:
+            super().refund()

@@ -130,6 +130,9 @@ class PolicySpec:
         found = self.module(kind)
         if found is None:
             raise InputError("module", expected=f"one of {[m.kind for m in self.modules]}", got=kind)
+        known = {f.name for f in fields(found)} - {"kind"}
+        if unknown := sorted(set(changes) - known):
+            raise InputError(f"parameters of {kind}", expected=f"some of {', '.join(sorted(known))}", got=unknown)
         changed = replace(found, **changes)
         return replace(self, modules=tuple(changed if m is found else m for m in self.modules))
 
@@ -264,13 +267,20 @@ def tree_limits(
 def iteration_budget(
     max_iterations: int,
     *,
+    max_child_iterations: int | None = None,
     max_refunds: int | Literal["unbounded"] | None = None,
     counts: Counts = "calls",
     whose: Whose = "node",
     name: str = "iteration budget",
 ) -> PolicySpec:
     """Return a count of model or tool calls with bounded refunds (:class:`IterationBudgetSpec`)."""
-    spec = IterationBudgetSpec(max_iterations=max_iterations, max_refunds=max_refunds, counts=counts, whose=whose)
+    spec = IterationBudgetSpec(
+        max_iterations=max_iterations,
+        max_child_iterations=max_child_iterations,
+        max_refunds=max_refunds,
+        counts=counts,
+        whose=whose,
+    )
     return PolicySpec(name=name, modules=(spec,))
 
 

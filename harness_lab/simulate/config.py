@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationErr
 from harness_lab.errors import InputError, ReadError
 from harness_lab.floors import FloorKey
 from harness_lab.policies import PolicySpec
+from harness_lab.policies.presets import from_preset
 from harness_lab.policies.spec import MODULES
 from harness_lab.pricing import Price, PriceTable, from_genai_prices
 from harness_lab.providers import MockProvider, ModelProfile
@@ -224,7 +225,12 @@ def build_experiment(data: Mapping[str, Any], *, folder: Path | None = None) -> 
 
 
 def read_policy(table: Mapping[str, Any]) -> PolicySpec:
-    """Read one ``[[policies]]`` table: a name, maybe `max_wait_s`, and one table per module, in order."""
+    """Read one ``[[policies]]`` table: a name, maybe `max_wait_s`, and one table per module, in order.
+
+    With ``preset`` it begins from one of :data:`harness_lab.policies.PRESETS`, and a module's table changes it.
+    """
+    if "preset" in table:
+        return from_preset(table)
     modules = [{"kind": kind, **values} for kind, values in table.items() if isinstance(values, dict)]
     rest = {key: value for key, value in table.items() if not isinstance(value, dict)}
     unknown = sorted(set(rest) - {"name", "max_wait_s"})
