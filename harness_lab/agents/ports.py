@@ -43,9 +43,11 @@ class Call:
         The part of them that the call before had sent too, and that a cache may hold.
     kind : {"model", "compaction", "wrap-up"}
         What kind of step it is; a wrap-up offers no tools.
+    answer : object
+        What a record says came back; None where a model has to be asked. A call of another kind has none.
     """
 
-    __slots__ = ("attempt", "call", "input_total", "key", "kind", "model", "resent")
+    __slots__ = ("answer", "attempt", "call", "input_total", "key", "kind", "model", "resent")
 
     def __init__(
         self,
@@ -56,8 +58,10 @@ class Call:
         input_total: int,
         resent: int = 0,
         kind: StepKind = "model",
+        answer: Any = None,
     ) -> None:
         self.model = model
+        self.answer = answer
         self.key = key
         self.call = call
         self.attempt = attempt
@@ -75,6 +79,7 @@ class Call:
             self.input_total,
             self.resent,
             self.kind if kind is None else kind,
+            self.answer if kind is None else None,
         )
 
 

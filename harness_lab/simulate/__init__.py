@@ -2,10 +2,14 @@
 
 from harness_lab.simulate.config import build_experiment, load_experiment
 from harness_lab.simulate.experiment import Experiment
+from harness_lab.simulate.explain import Timeline, explain
 from harness_lab.simulate.fit import FittedWorld, fit_world
 from harness_lab.simulate.kernel import Kernel
 from harness_lab.simulate.plan import plan_provider, plan_workload
 from harness_lab.simulate.plan_result import simulate_plan, sum_of_percentiles_error
+from harness_lab.simulate.recording import RecordedNode, recorded_runs
+from harness_lab.simulate.replay import Replay
+from harness_lab.simulate.replay_result import ReplayResult
 from harness_lab.simulate.result import DecisionCheck, Result
 from harness_lab.simulate.runtime import SimRuntime
 from harness_lab.simulate.virtual_loop import VirtualLoop
@@ -17,16 +21,22 @@ __all__ = [
     "Experiment",
     "FittedWorld",
     "Kernel",
+    "RecordedNode",
+    "Replay",
+    "ReplayResult",
     "Result",
     "SimRuntime",
     "Spawn",
+    "Timeline",
     "VirtualLoop",
     "Workload",
     "build_experiment",
+    "explain",
     "fit_world",
     "load_experiment",
     "plan_provider",
     "plan_workload",
+    "recorded_runs",
     "simulate_plan",
     "sum_of_percentiles_error",
 ]

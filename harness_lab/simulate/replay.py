@@ -1,0 +1,265 @@
+"""Recorded runs under another policy: what would have been refused, cut, saved or lost.
+
+The recorded calls are made again, in their order, with their sizes, times and pauses, and real modules are asked before
+each. Nothing is drawn and no distribution is assumed. Where the record cannot say what would have happened next, the
+run is marked and what follows is as it was recorded, never invented.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pandas as pd
+
+from harness_lab.agents import AsyncioRuntime, Harness
+from harness_lab.agents.ports import Call, Child, Children, Rest
+from harness_lab.errors import InputError
+from harness_lab.outcome import Outcome, Refusal
+from harness_lab.policies.protocol import End
+from harness_lab.pricing import PriceTable
+from harness_lab.providers.recorded import RecordedModel
+from harness_lab.settlements import Settlements
+from harness_lab.simulate.engine import World
+from harness_lab.simulate.recording import RecordedNode, output_ceilings, recorded_runs
+from harness_lab.simulate.replay_result import ReplayResult
+from harness_lab.simulate.rows import calls_frame, nodes_frame
+from harness_lab.simulate.runtime import SimRuntime
+from harness_lab.simulate.virtual_loop import VirtualLoop
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from harness_lab.agents.ports import Brain, Runtime
+    from harness_lab.policies import Policy, PolicySpec
+    from harness_lab.simulate.engine import Engine
+    from harness_lab.simulate.rows import Rows
+
+Mark = tuple[str, str, str]
+"""Run, node, and what the record cannot say."""
+
+WAS_DENIED = "it was denied in the record and is granted here: what it would have done is not recorded"
+CHILD_CHANGED = "a child ended otherwise than recorded: what its parent would have done then is not recorded"
+ENDED_EARLY = "the record ends there because it was stopped: what would have come after is not recorded"
+_STOPPED = (Outcome.EXHAUSTED, Outcome.TIMED_OUT, Outcome.CANCELLED, Outcome.AWAITING_APPROVAL, Outcome.UNKNOWN)
+
+
+class ReplayWorld(World):
+    """Recorded runs in virtual time: the world of a replay.
+
+    Parameters
+    ----------
+    runs : mapping of str to RecordedNode
+        The roots, by the name of their run.
+    model : RecordedModel
+        Answers as recorded.
+
+    Attributes
+    ----------
+    marks : list of (run, node, why)
+        Of the runs played so far, in order.
+    """
+
+    __slots__ = ("marks", "runs")
+
+    def __init__(self, runs: dict[str, RecordedNode], model: RecordedModel) -> None:
+        self.runs = runs
+        self.model = model
+        self.marks: list[Mark] = []
+        self.seed = 0
+
+    def _on_kernel(self, run: Any, policy: Policy, rows: Rows, keep_calls: bool) -> None:
+        runtime = SimRuntime()
+        runtime.kernel.spawn(self._tree(runtime, run, policy, rows, keep_calls), f"run {run}")
+        runtime.kernel.run()
+        self._beyond(run)
+
+    def _on_asyncio(self, run: Any, policy: Policy, rows: Rows, keep_calls: bool) -> None:
+        loop = VirtualLoop()
+        loop.run_until_complete(self._tree(AsyncioRuntime(loop), run, policy, rows, keep_calls))
+        loop.run_on()
+        self._beyond(run)
+
+    def _beyond(self, run: str) -> None:
+        """Mark what the model was asked that no record says."""
+        beyond: list[str] = self.model.beyond  # type: ignore[attr-defined]
+        self.marks += [(run, self.runs[run].name, why) for why in beyond]
+        beyond.clear()
+
+    def _tree(self, runtime: Runtime, run: str, policy: Policy, rows: Rows, keep_calls: bool) -> Any:
+        root = self.runs[run]
+        harness = Harness(runtime, policy, self.model, rows, keep_calls=keep_calls)
+        return harness.run(root.agent, root.ask, partial(self.brain, root, run))
+
+    def brain(self, node: RecordedNode, run: str) -> Brain:
+        """Do what a node did: its pauses, its calls and its children, and end as it ended."""
+        self._mark(run, node, *node.marks)
+        if node.end.outcome is Outcome.DENIED:
+            self._mark(run, node, WAS_DENIED)
+            return End(Outcome.UNKNOWN)
+        yield from self._children(node, run, -1)
+        for at, step in enumerate(node.steps):
+            if step.pause_ns:
+                yield Rest(step.pause_ns)
+            call = Call(step.model, 0, step.call, step.attempt, step.prompt, step.resent, answer=step.answer)
+            told = yield call
+            if told is None or type(told) is Refusal:
+                break
+            yield from self._children(node, run, at)
+        if node.tail_ns:
+            yield Rest(node.tail_ns)
+        if node.end.outcome in _STOPPED:
+            self._mark(run, node, ENDED_EARLY)
+        return node.end
+
+    def _children(self, node: RecordedNode, run: str, at: int) -> Brain:
+        batch = node.children.get(at)
+        if batch is None:
+            return node.end
+        after = node.steps[at].call if at >= 0 else 0
+        children = [self._child(child, run, (after, slot, attempt)) for slot, attempt, child in batch]
+        ends = yield Children(children)
+        for (_, _, child), end in zip(batch, ends, strict=True):
+            if end is None or end.outcome != child.end.outcome:
+                self._mark(run, node, CHILD_CHANGED)
+                break
+        return node.end
+
+    def _child(self, node: RecordedNode, run: str, name: tuple[int, int, int]) -> Child:
+        brain = partial(self.brain, node, run)
+        call, slot, attempt = name
+        return Child(agent=node.agent, budget=node.ask, call=call, slot=slot, attempt=attempt, brain=brain)
+
+    def _mark(self, run: str, node: RecordedNode, *why: str) -> None:
+        self.marks += [(run, node.name, one) for one in why]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """Recorded runs, and the policies to play them under.
+
+    Parameters
+    ----------
+    runs : mapping of str to RecordedNode
+        The recorded roots; :meth:`of` makes them from settlements.
+    policies : tuple of PolicySpec
+        Names differ.
+    records : Settlements
+        What was recorded, to compare with.
+    prices : PriceTable
+        Of calls whose cost is not recorded.
+    reprice : bool
+        Price every call by `prices`.
+
+    Examples
+    --------
+    >>> from harness_lab.policies import shared_ledger
+    >>> rows = {"run": ["a"], "node": "0", "outcome": "completed", "calls": 4, "input_total": 4_000, "output": 40}
+    >>> replayed = Replay.of(Settlements.from_columns(rows), (shared_ledger(3),)).run()
+    >>> replayed.outcomes()[["calls_made", "calls_recorded", "stopped_by"]].values.tolist()
+    [[3, 4, 'steps-exhausted']]
+    """
+
+    ENGINES: ClassVar[tuple[str, ...]] = ("kernel", "asyncio")
+
+    runs: dict[str, RecordedNode]
+    policies: tuple[PolicySpec, ...]
+    records: Settlements
+    prices: PriceTable = field(default_factory=PriceTable)
+    reprice: bool = False
+
+    def __post_init__(self) -> None:
+        names = [policy.name for policy in self.policies]
+        if not names or len(set(names)) < len(names):
+            raise InputError("policies", expected="at least one, with different names", got=names)
+
+    @classmethod
+    def of(
+        cls,
+        settlements: Settlements,
+        policies: Iterable[PolicySpec],
+        *,
+        runs: Iterable[str] | None = None,
+        prices: PriceTable | None = None,
+        reprice: bool = False,
+    ) -> Replay:
+        """Make a replay of recorded runs.
+
+        Parameters
+        ----------
+        settlements : Settlements
+            What was recorded; with call rows, what is cut is known to the call.
+        policies : iterable of PolicySpec
+            Under which the runs are played.
+        runs : iterable of str, optional
+            Names of the runs to play; all if None.
+        prices : PriceTable, optional
+            Prices of calls without a recorded cost, and of worst cases.
+        reprice : bool
+            Price every call by `prices`.
+
+        Raises
+        ------
+        InputError
+            If a run does not exist, the rows are of several policies, or `reprice` has no prices.
+        """
+        if reprice and (prices is None or not prices.models):
+            raise InputError("prices", expected="prices to reprice by", got=prices)
+        if runs is not None:
+            wanted = list(dict.fromkeys(runs))
+            known = set(settlements.nodes["run"])
+            missing = sorted(set(wanted) - known)
+            if missing:
+                raise InputError("runs", expected=f"some of the {len(known):,} recorded runs", got=missing)
+            settlements = settlements.where(run=wanted)
+        return cls(
+            runs=recorded_runs(settlements),
+            policies=tuple(policies),
+            records=settlements,
+            prices=PriceTable() if prices is None else prices,
+            reprice=reprice,
+        )
+
+    def world(self) -> ReplayWorld:
+        """Return the recorded runs and what answers them: what an engine plays."""
+        ceilings = output_ceilings(self.runs.values())
+        return ReplayWorld(self.runs, RecordedModel(self.prices, ceilings, reprice=self.reprice))
+
+    def run(self, *, engine: Engine = "kernel", calls: bool = False, decisions: bool = False) -> ReplayResult:
+        """Play every run under every policy.
+
+        Parameters
+        ----------
+        engine : {"kernel", "asyncio"}
+            The virtual-time kernel, or the same loop on a virtual asyncio loop. Results are identical.
+        calls : bool
+            Keep a row of every call that was made.
+        decisions : bool
+            Keep every answer of every policy.
+        """
+        if engine not in self.ENGINES:
+            raise InputError("engine", expected=f"one of {', '.join(self.ENGINES)}", got=engine)
+        frames, call_frames, marks, kept = [], [], [], []
+        for policy in self.policies:
+            world = self.world()
+            rows, found = world.block(
+                policy, list(self.runs), engine=engine, keep_calls=calls, keep_decisions=decisions  # type: ignore[arg-type]
+            )  # fmt: skip
+            frames.append(nodes_frame(rows.nodes, policy=policy.name, scenario="replay", backend="recorded"))
+            if calls:
+                call_frames.append(calls_frame(rows.calls, policy=policy.name))
+            marks += [(policy.name, *mark) for mark in dict.fromkeys(world.marks)]
+            kept += [(policy.name, *one[:1], *one[1]) for one in found]
+        made = pd.concat(call_frames, ignore_index=True) if calls else None
+        table = Settlements.from_columns(pd.concat(frames, ignore_index=True), made)
+        return ReplayResult(
+            settlements=table,
+            records=self.records,
+            marks=pd.DataFrame(marks, columns=["policy", "run", "node", "why"], dtype="string"),
+            decisions=pd.DataFrame(kept, columns=["policy", "run", *DECISION]) if decisions else None,
+        )
+
+
+DECISION = ["node", "question", "call", "attempt", "answer", "deadline_ns"]
+"""Columns of the decisions beside policy and run."""
