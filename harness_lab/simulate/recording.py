@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from harness_lab.errors import InputError
 from harness_lab.outcome import CHANNELS, Cause, Outcome
@@ -17,6 +16,8 @@ from harness_lab.usage import TokenCounts
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping
+
+    import pandas as pd
 
     from harness_lab.settlements import Settlements
     from harness_lab.usage import Amounts

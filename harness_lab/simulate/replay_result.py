@@ -53,7 +53,8 @@ class ReplayResult:
         DataFrame
             policy, run, outcome_recorded, outcome, stopped_by, cut (a limit stopped the root), delivered (as recorded;
             NA: unknown), lost (delivered in the record, and cut here), refused (nodes that were not let start and had
-            been), stopped (nodes that a limit stopped and had not, the root among them), calls_made, calls_recorded, cost_nusd, recorded_nusd, saved_nusd, tokens_saved (NA: unknown), marked
+            been), stopped (nodes that a limit stopped and had not, the root among them), calls_made, calls_recorded,
+            cost_nusd, recorded_nusd, saved_nusd, tokens_saved (NA: unknown), marked
             (the record cannot say all of it).
         """
         then = _totals(self.records.nodes.assign(policy="")).drop(columns="policy").set_index("run")
