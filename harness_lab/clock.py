@@ -7,6 +7,7 @@ floats exist only at the surface.
 from __future__ import annotations
 
 import time
+from operator import index
 from typing import NewType, Protocol
 
 from harness_lab.errors import InputError
@@ -15,6 +16,28 @@ Time = NewType("Time", int)
 """An instant, nanoseconds on the run's own clock."""
 
 NS_PER_S = 1_000_000_000
+
+
+def instant(what: str, value: object) -> Time:
+    """Check an instant at the edge: whole nanoseconds, on whatever clock the run has.
+
+    Raises
+    ------
+    InputError
+        If it is no whole number. A float is refused whatever its value: it is likely to be seconds.
+
+    Examples
+    --------
+    >>> instant("now", 1_500_000_000)
+    1500000000
+    """
+    if type(value) is int:
+        return Time(value)
+    try:
+        return Time(index(value))  # type: ignore[arg-type]  # integers of other libraries
+    except TypeError:
+        hint = "time.monotonic_ns() gives them, ns(seconds) converts"
+        raise InputError(what, expected="whole nanoseconds", got=value, hint=hint) from None
 
 
 class Clock(Protocol):
@@ -49,7 +72,7 @@ class ManualClock:
     __slots__ = ("_now",)
 
     def __init__(self, start_ns: int = 0) -> None:
-        self._now = start_ns
+        self._now: int = instant("start_ns", start_ns)
 
     def now(self) -> Time:
         """Return the current instant, nanoseconds."""

@@ -139,12 +139,57 @@ class Shortfall:
 
     def __str__(self) -> str:
         where = f" ({self.channel})" if self.channel else ""
-        figures = f"asked {_figure(self.asked)}, free {_figure(self.free)} of {_figure(self.limit)}"
-        return f"{self.code}{where}: {figures}; helps: {self.helps}{'. ' + self.detail if self.detail else ''}"
+        said = ", ".join(filter(None, (self._asked(), self._left()))) or self.detail
+        detail = f". {self.detail}" if self.detail and said != self.detail else ""
+        return f"{self.code}{where}: {said + '; ' if said else ''}helps: {self.helps}{detail}"
+
+    def _asked(self) -> str:
+        if self.asked is None:  # nothing was asked for in this channel: a limit that is looked at between steps
+            return ""
+        return f"asked {'at ' if self._unit == 'time' else ''}{amount_text(self._unit, self.asked)}"
+
+    def _left(self) -> str:
+        if self.limit is None:
+            return "" if self.free is None else f"free {amount_text(self._unit, self.free)}"
+        limit = amount_text(self._unit, self.limit)
+        if self.code in _NOT_LEFT:
+            return f"{_NOT_LEFT[self.code]} {limit}"
+        return f"free {'unknown' if self.free is None else amount_text(self._unit, self.free)} of {limit}"
+
+    @property
+    def _unit(self) -> str:
+        return "time" if self.code in _INSTANTS else self.channel
 
 
-def _figure(value: int | None) -> str:
-    return "unknown" if value is None else f"{value:,}"
+_INSTANTS = frozenset({Code.DEADLINE, Code.WAITED_TOO_LONG})
+"""Codes whose figures are instants on the run's clock."""
+_NOT_LEFT = dict.fromkeys((*_INSTANTS, Code.MAX_DEPTH), "the limit is") | {Code.BELOW_RUNTIME_FLOOR: "the floor is"}
+"""Codes of limits from which nothing is taken, so nothing is left of them either."""
+
+
+def amount_text(channel: str, amount: int) -> str:
+    """Write an amount in its channel's unit for a person: dollars, seconds, or a count.
+
+    Parameters
+    ----------
+    channel : str
+        ``cost`` (`amount` in nano-dollars), ``time`` (nanoseconds), or a channel that is counted.
+    amount : int
+        Exact; no digit is lost.
+
+    Examples
+    --------
+    >>> amount_text("cost", 50_000_000), amount_text("time", 1_500_000_000), amount_text("tokens", 8000)
+    ('$0.05', '1.5 s', '8,000')
+    """
+    if channel not in ("cost", "time"):
+        return f"{amount:,}"
+    whole, part = divmod(abs(amount), 1_000_000_000)
+    digits = f"{part:09d}".rstrip("0")
+    sign = "-" if amount < 0 else ""
+    if channel == "cost":
+        return f"{sign}${whole:,}.{digits.ljust(2, '0')}"
+    return f"{sign}{whole:,}{'.' + digits if digits else ''} s"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 from operator import index
 
 from harness_lab.errors import InputError
+from harness_lab.outcome import CHANNELS
 
 NUSD_PER_USD = 1_000_000_000
 MAX_TOKENS = 1_000_000_000
@@ -186,3 +187,21 @@ def amounts(
     """
     counts = (("calls", calls), ("input", input), ("tokens", tokens), ("fresh", fresh))
     return (*(optional_count(name, value) for name, value in counts), optional_nusd(cost_usd))
+
+
+def checked_amounts(what: str, values: Amounts) -> Amounts:
+    """Return amounts by channel as ints; None stays None.
+
+    Raises
+    ------
+    InputError
+        If there is not one for each channel, or one is negative, not finite or not a whole number: it would give money
+        back, or poison the sum.
+    """
+    if len(values) != len(CHANNELS):
+        raise InputError(what, expected=f"one amount for each of {', '.join(CHANNELS)}", got=values)
+    for value in values:
+        if value is not None and (type(value) is not int or not 0 <= value <= MAX_NUSD):
+            named = zip(CHANNELS, values, strict=True)
+            return tuple(optional_count(f"{what} ({name})", v, maximum=MAX_NUSD) for name, v in named)
+    return values

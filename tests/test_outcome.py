@@ -43,7 +43,7 @@ def test_a_refusal_reports_every_shortfall_and_the_first_is_the_binding_one() ->
     assert refusal.code is Code.BELOW_RUNTIME_FLOOR
     assert refusal.then == "stop"
     assert str(refusal) == (
-        "below-runtime-floor (input): asked 8,000, free unknown of 31,211; helps: larger. Take another path; "
+        "below-runtime-floor (input): asked 8,000, the floor is 31,211; helps: larger. Take another path; "
         "budget-exhausted (tokens): asked 8,000, free 2,000 of 10,000; helps: smaller"
     )
 

@@ -20,11 +20,10 @@ from harness_lab.budget.durable_rows import HoldRow, PotRow, Rows, to_text
 from harness_lab.budget.durable_store import Store, Synchronous
 from harness_lab.budget.durable_view import OWN, AccountView
 from harness_lab.budget.period import PeriodLimits
-from harness_lab.budget.pool import checked_amounts
 from harness_lab.clock import ns
 from harness_lab.errors import AccountUnavailable, AlreadySettled, InputError, UnknownTicket
 from harness_lab.outcome import CALLS, Refusal, Shortfall
-from harness_lab.usage import count
+from harness_lab.usage import checked_amounts, count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from harness_lab.clock import NS_PER_S, Time, ns
 from harness_lab.errors import InputError
+from harness_lab.outcome import amount_text
 
 if TYPE_CHECKING:
     from harness_lab.budget.run import RunBudget, RunLedger
@@ -184,7 +185,8 @@ def extend_lease(
         return LeaseRefusal("run-not-permitted", reason)
     left = ledger.remaining_seconds(budget)
     if left is not None and int(left) <= 0:
-        return LeaseRefusal("run-not-permitted", f"less than a second is left of {budget.max_seconds:g} s")
+        whole = amount_text("time", ns(budget.max_seconds or 0))
+        return LeaseRefusal("run-not-permitted", f"less than a second is left of {whole}")
     length = length if left is None else min(length, int(left) * NS_PER_S)
     return task.extend(worker, Time(ledger.started + ledger.elapsed_ns()), length)
 

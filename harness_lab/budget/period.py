@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from harness_lab.budget import _pots as pots
 from harness_lab.budget._pots import SIZE, Cap, Charge, Pot, UnknownCharge
-from harness_lab.budget.pool import checked_amounts
 from harness_lab.budget.windows import Calendar, Rolling, Window, instant_text
 from harness_lab.errors import AlreadySettled, InputError
-from harness_lab.outcome import Refusal, Shortfall
+from harness_lab.outcome import Refusal, Shortfall, amount_text
+from harness_lab.usage import checked_amounts
 
 if TYPE_CHECKING:
     from harness_lab.usage import Amounts
@@ -93,7 +93,7 @@ class PeriodLimits:
         whose = f"{self.name}{f' ({group})' if group else ''}"
         if isinstance(self.window, Calendar):
             return f"{whose}, reset at {instant_text(window.end_ns, self.window.zone)}"
-        return f"{whose}, over the last {self.window.seconds:g} s" if self.window is not None else whose
+        return whose if self.window is None else f"{whose}, over the last {amount_text('time', self.window.length_ns)}"
 
 
 class PeriodHold:
@@ -160,7 +160,7 @@ class PeriodBudget:
     >>> budget = PeriodBudget(daily)
     >>> hold = budget.reserve("ann", amounts(cost_usd=100), now_ns=0)
     >>> print(budget.reserve("ann", amounts(cost_usd=1), now_ns=1))
-    budget-exhausted (cost): asked 1,000,000,000, free 0 of 100,000,000,000; helps: wait. day (ann), reset at \
+    budget-exhausted (cost): asked $1.00, free $0.00 of $100.00; helps: wait. day (ann), reset at \
 1970-01-02T00:00:00+08:00
     """
 

@@ -227,10 +227,16 @@ class RunLedger:
             ),
             Code.COST_EXHAUSTED: f"cost budget exhausted ({self.cost_usd:.4f} of {cap:.4f} USD used)",
             Code.TIME_EXHAUSTED: (
-                f"time budget exhausted ({self.elapsed_ns() // NS_PER_S}s of {ceiling.elapsed_ns / NS_PER_S:g}s used)"
+                f"time budget exhausted ({self.elapsed_ns() // NS_PER_S}s of {_seconds(ceiling.elapsed_ns)}s used)"
             ),
         }
         return texts[code]
+
+
+def _seconds(elapsed_ns: int) -> str:
+    """Write seconds exactly, without exponent and without zeros behind the point."""
+    whole, part = divmod(max(0, elapsed_ns), NS_PER_S)
+    return f"{whole}.{part:09d}".rstrip("0").rstrip(".")
 
 
 @dataclass(frozen=True, slots=True)

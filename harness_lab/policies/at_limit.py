@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from harness_lab.errors import AlreadySettled, InputError
-from harness_lab.outcome import CHANNELS, Code, Refusal, Shortfall
+from harness_lab.outcome import CHANNELS, Code, Refusal, Shortfall, amount_text
 from harness_lab.policies.compose import Composed
 from harness_lab.policies.opened import SharedComposed
 from harness_lab.policies.outside import charge_outside, step_outside
@@ -174,8 +174,7 @@ class _AtLimit:
         axis = self._axis
         gauges = gauges_of(self.modules, node, now)  # type: ignore[attr-defined]
         if axis.warn_at is not None:
-            full = [gauge for gauge in gauges if _reaches(gauge, axis.warn_at)]
-            grant.warnings = [f"{name}: {used:,} of {limit:,} used or held" for name, used, limit in full]
+            grant.warnings = [_warning(*gauge) for gauge in gauges if _reaches(gauge, axis.warn_at)]
         if axis.cheaper_model is not None and any(_reaches(gauge, axis.cheaper_at) for gauge in gauges):
             grant.model = axis.cheaper_model
 
@@ -248,3 +247,7 @@ def _begin(policy: Any, at_limit: AtLimit) -> None:
 def _reaches(gauge: tuple[str, int, int], share: float) -> bool:
     _, used, limit = gauge
     return used * _PPM >= limit * round(share * _PPM)
+
+
+def _warning(channel: str, used: int, limit: int) -> str:
+    return f"{channel}: {amount_text(channel, used)} of {amount_text(channel, limit)} used or held"

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from harness_lab.clock import Time
-from harness_lab.errors import AlreadySettled
+from harness_lab.clock import Time, instant
+from harness_lab.errors import AlreadySettled, UnknownTicket
 from harness_lab.outcome import CHANNELS, Code, Refusal, Shortfall
 from harness_lab.policies.protocol import (
     OPEN,
@@ -77,15 +77,27 @@ class Composed:
         self._news: deque[News] = deque()
 
     def spawn(self, ask: SpawnAsk, now: Time) -> Grant | Wait | Refusal:
-        """Answer whether a child may start."""
+        """Answer whether a child may start.
+
+        Raises
+        ------
+        InputError
+            If `now` is not whole nanoseconds.
+        UnknownTicket
+            If the parent is not a node of this policy.
+        """
         parent = ask.parent
-        ticket = Ticket(ask, parent, 0 if parent is None else parent.depth + 1, [None] * len(self.modules), now)
-        return self._answer(ticket, self._spawns, now)
+        if parent is not None:
+            self._known(parent)
+        memory = [None] * len(self.modules)
+        ticket = Ticket(ask, parent, 0 if parent is None else parent.depth + 1, memory, now, self)
+        return self._answer(ticket, self._spawns, now if type(now) is int else instant("now", now))
 
     def admit(self, ask: StepAsk, now: Time) -> Grant | Wait | Refusal:
-        """Answer whether a step may start."""
-        node = ask.node
-        return self._answer(Ticket(ask, node, node.depth, node.memory, now), self._steps, now)
+        """Answer whether a step may start; raises what :meth:`spawn` raises."""
+        node = self._known(ask.node)
+        now = now if type(now) is int else instant("now", now)
+        return self._answer(Ticket(ask, node, node.depth, node.memory, now, self), self._steps, now)
 
     def would(self, ask: Ask, now: Time) -> Refusal | None:
         """Return the refusal that an ask would get, None if it would be granted or queued; nothing changes."""
@@ -93,12 +105,20 @@ class Composed:
         return None if not short or self._may_wait(ask, short) else Refusal(short)
 
     def settle(self, step: Ticket, use: Use, now: Time) -> None:
-        """Take note that a step ended."""
-        self._end(step, use, now)
+        """Take note that a step ended.
+
+        Raises
+        ------
+        AlreadySettled
+            If it was settled before; nothing moves.
+        UnknownTicket
+            If this policy never gave that ticket; nothing moves.
+        """
+        self._end(self._known(step), use, now)
 
     def close(self, node: Ticket, use: Use, end: End, now: Time) -> None:
-        """Take note that a node's work has really ended."""
-        self._end(node, use, now)
+        """Take note that a node's work has really ended; raises what :meth:`settle` raises."""
+        self._end(self._known(node), use, now)
 
     def cancel(self, node: Ticket, reason: str, now: Time) -> None:
         """Refuse whatever the subtree asks from now on; calls in flight end and are charged.
@@ -126,6 +146,11 @@ class Composed:
         """Yield answers to those who waited."""
         while self._news:
             yield self._news.popleft()
+
+    def _known(self, ticket: Ticket) -> Ticket:
+        if ticket.policy is not self:
+            raise UnknownTicket(f"{ticket} was not given by this policy")
+        return ticket
 
     def _answer(self, ticket: Ticket, modules: Sequence[Module], now: Time) -> Grant | Wait | Refusal:
         ask = ticket.ask

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def step_outside(ask: StepAsk, now: Time) -> Ticket:
     """Return the ticket of a step that no module was asked about."""
-    ticket = Ticket(ask, ask.node, ask.node.depth, ask.node.memory, now)
+    ticket = Ticket(ask, ask.node, ask.node.depth, ask.node.memory, now, ask.node.policy)
     ticket.state = OPEN
     return ticket
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from harness_lab.budget.period import Carry, PeriodBudget, PeriodHold, PeriodLimits
 from harness_lab.budget.windows import Calendar, Every, Rolling
+from harness_lab.clock import ns
 from harness_lab.errors import InputError
-from harness_lab.outcome import CALLS
+from harness_lab.outcome import CALLS, amount_text
 from harness_lab.policies.protocol import StepAsk
 from harness_lab.usage import amounts
 
@@ -86,7 +87,7 @@ class PeriodBudgetSpec:
             raise InputError("every and rolling_s", expected="one of them", got=(self.every, self.rolling_s))
         object.__setattr__(self, "by", groups)
         if not self.name:
-            span = self.every or ("ever" if self.rolling_s is None else f"{self.rolling_s:g} s")
+            span = self.every or ("ever" if self.rolling_s is None else amount_text("time", ns(self.rolling_s)))
             object.__setattr__(self, "name", f"{span}{' by ' + ', '.join(groups) if groups else ''}")
         PeriodBudget(self.limits(), unknown_usage=self.unknown_usage)
 

@@ -13,8 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, final
 
-from harness_lab.budget.pool import checked_amounts
-from harness_lab.outcome import Cause, Outcome
+from harness_lab.clock import instant
+from harness_lab.outcome import CHANNELS, Cause, Outcome, amount_text
+from harness_lab.usage import checked_amounts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -58,7 +59,7 @@ class SpawnAsk:
     Raises
     ------
     InputError
-        If an amount of the ask is negative, not finite or not a whole number.
+        If an amount of the ask is negative, not finite or not a whole number, or `wait_until` no whole nanoseconds.
     """
 
     __slots__ = ("awaited", "budget", "floor_key", "parent", "path", "resume", "together", "wait_until")
@@ -80,7 +81,7 @@ class SpawnAsk:
         self.budget = checked_amounts("ask", budget)
         self.floor_key = floor_key
         self.awaited = awaited
-        self.wait_until = wait_until
+        self.wait_until = wait_until if wait_until is None else instant("wait_until", wait_until)
         self.resume = resume
         self.together = together
 
@@ -107,7 +108,7 @@ class StepAsk:
     Raises
     ------
     InputError
-        If an amount of the bound is negative, not finite or not a whole number.
+        If an amount of the bound is negative, not finite or not a whole number, or `wait_until` no whole nanoseconds.
     """
 
     __slots__ = ("attempt", "bound", "call", "count", "kind", "node", "wait_until")
@@ -128,7 +129,7 @@ class StepAsk:
         self.bound = checked_amounts("bound", bound)
         self.kind = kind
         self.count = count
-        self.wait_until = wait_until
+        self.wait_until = wait_until if wait_until is None else instant("wait_until", wait_until)
 
 
 Ask = SpawnAsk | StepAsk
@@ -210,6 +211,8 @@ class Ticket:
         What was granted by channel; a module that grants less than asked sets it in ``hold``.
     until : Time or None
         While it waits: how long.
+    policy : Policy or None
+        Who gave it, and alone may be asked with it.
     memory : list
         One cell per module of the composition; what the module keeps about a node.
     first : Use or None
@@ -226,12 +229,22 @@ class Ticket:
         "first",
         "memory",
         "parent",
+        "policy",
         "state",
         "until",
     )
 
-    def __init__(self, ask: Ask, parent: Ticket | None, depth: int, memory: list[Any], asked: Time) -> None:
+    def __init__(
+        self,
+        ask: Ask,
+        parent: Ticket | None,
+        depth: int,
+        memory: list[Any],
+        asked: Time,
+        policy: Policy | None = None,
+    ) -> None:
         self.ask = ask
+        self.policy = policy
         self.asked = asked
         self.parent = parent
         self.depth = depth
@@ -247,6 +260,9 @@ class Ticket:
         what = "node" if type(self.ask) is SpawnAsk else f"call {getattr(self.ask, 'call', '')} of node"
         path = self.ask.path if type(self.ask) is SpawnAsk else getattr(self.parent, "path", ())
         return f"{what} {path_text(path)}"
+
+    def __repr__(self) -> str:
+        return f"<{self}, {('waiting', 'open', 'settled')[self.state]}>"
 
     @property
     def path(self) -> Path:
@@ -284,6 +300,14 @@ class Grant:
         self.model = model
         self.warnings = warnings
 
+    def __repr__(self) -> str:
+        named = zip(CHANNELS, self.ceiling or (), strict=False)
+        said = [f"{name} {amount_text(name, amount)}" for name, amount in named if amount is not None]
+        said += [] if self.deadline is None else [f"deadline {amount_text('time', self.deadline)}"]
+        said += [] if self.model is None else [f"model {self.model}"]
+        said += [f"{len(self.warnings)} warning(s)"] if self.warnings else []
+        return f"Grant({', '.join([str(self.ticket), *said])})"
+
 
 class Wait:
     """An answer "not yet". It holds nothing; the final answer comes through the outbox."""
@@ -293,6 +317,9 @@ class Wait:
     def __init__(self, ticket: Ticket, until: Time | None) -> None:
         self.ticket = ticket
         self.until = until
+
+    def __repr__(self) -> str:
+        return f"Wait({self.ticket}, until {'ever' if self.until is None else amount_text('time', self.until)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,7 +362,11 @@ class Policy(Protocol):
         """Answer whether a step may start."""
 
     def settle(self, step: Ticket, use: Use, now: Time) -> None:
-        """Take note that a step ended; a second time raises :class:`~harness_lab.errors.AlreadySettled`."""
+        """Take note that a step ended.
+
+        A second time raises :class:`~harness_lab.errors.AlreadySettled`, a ticket that this policy never gave
+        :class:`~harness_lab.errors.UnknownTicket`.
+        """
 
     def close(self, node: Ticket, use: Use, end: End, now: Time) -> None:
         """Take note that a node's work has really ended."""

@@ -113,7 +113,7 @@ def test_from_a_share_on_grants_warn_and_name_a_cheaper_model() -> None:
     answers = [call(policy, root, 0.3) for _ in range(3)]
     assert [a.model for a in answers] == [None, None, "small"]
     assert [len(a.warnings) for a in answers] == [0, 1, 1]
-    assert answers[1].warnings[0] == "cost: 600,000,000 of 1,000,000,000 used or held"
+    assert answers[1].warnings[0] == "cost: $0.60 of $1.00 used or held"
 
 
 def test_the_axis_is_data() -> None:

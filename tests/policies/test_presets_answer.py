@@ -256,5 +256,5 @@ def test_a_log_writes_down_every_answer_and_changes_none() -> None:
         ("/0.0", "spawn", -1, -1, "granted", None),
         ("/0.1", "spawn", -1, -1, "max-concurrent: asked 1, free 0 of 1; helps: wait", None),
         ("/", "admit", 0, 0, "granted", None),
-        ("/", "admit", 1, 0, "steps-exhausted (calls): asked unknown, free 0 of 1; helps: nothing", None),
+        ("/", "admit", 1, 0, "steps-exhausted (calls): free 0 of 1; helps: nothing", None),
     ]
