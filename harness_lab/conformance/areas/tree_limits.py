@@ -9,7 +9,7 @@ from harness_lab.agents.groups import Agents, Operation, StartRefused
 from harness_lab.clock import NS_PER_S, Time
 from harness_lab.conformance.areas import tree_groups, tree_time
 from harness_lab.conformance.areas.tree_play import MS, Tree, limits_of, ran, tried
-from harness_lab.conformance.shapes import Area, UnknownShape, differences, dispatched, operation, ours_only
+from harness_lab.conformance.shapes import Area, UnknownShape, differences, dispatched, operation
 from harness_lab.limits import HARNESS_DEFAULTS, SubagentBudget
 from harness_lab.outcome import Refusal
 from harness_lab.policies import Grant, SpawnAsk, tree_limits
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from harness_lab.conformance.shapes import Answer, Case
 
 SPELLING: Final = {"maxDepth": "max_depth", "maxConcurrent": "max_concurrent", "maxCalls": "max_calls"}
+UNDER: Final = "preset"
+"""Where a case that is carried out carries the preset under which it is."""
 MOST: Final = 200
 """Children that are started at most where a limit should stop them earlier."""
 
@@ -49,7 +51,7 @@ def _count(views: dict[str, SubagentBudget], op: Mapping[str, Any]) -> Any:
 def tool_calls(case: Case) -> Answer:
     """Start a child for each tool call of one reply."""
     given, names = case["given"], case["when"]["tool_calls"]
-    tree = Tree(given["limits"])
+    tree = Tree(given["limits"], case.get(UNDER))
     (agent, does), *_ = given["agents"].items()
 
     async def body(root: Agents) -> dict[str, Any]:
@@ -70,7 +72,7 @@ def tool_calls(case: Case) -> Answer:
 def timed_calls(case: Case) -> Answer:
     """Start a child for each tool call at its time."""
     given, when = case["given"], case["when"]["tool_calls_at_ms"]
-    tree = Tree(given["limits"])
+    tree = Tree(given["limits"], case.get(UNDER))
     (agent, does), *_ = given["agents"].items()
 
     async def body(root: Agents) -> dict[str, Any]:
@@ -92,7 +94,7 @@ def in_a_row(case: Case) -> Answer:
     """Start children one after the other, until one more than the limit allows."""
     limits = case["given"].get("limits") or case["given"]["subagents.limits"]
     so_far = case["given"].get("calls_so_far", limits["maxCalls"])
-    tree = Tree(limits)
+    tree = Tree(limits, case.get(UNDER))
     told = tree.play(lambda root: _one_by_one(root, so_far + 1), w=tree.code(0))
     last = told[-1] if isinstance(told[-1], str) else None
     return {"error": last, "second_result": last, "ran": ran(told)}
@@ -101,7 +103,7 @@ def in_a_row(case: Case) -> Answer:
 def below_code(case: Case) -> Answer:
     """Start children from an agent that code started: it and they are of one tree."""
     limits = case["given"].get("root_limits") or case["given"]["limits"]
-    tree, told, started = Tree(limits), [], []
+    tree, told, started = Tree(limits, case.get(UNDER)), [], []
 
     async def lead(below: Agents, _task: Any) -> None:
         started.append("lead")
@@ -137,7 +139,7 @@ def _in_force(texts: list[str]) -> dict[str, int]:
 
 def routed(case: Case) -> Answer:
     """Start three children at once, as a router does."""
-    tree = Tree(case["given"]["limits"])
+    tree = Tree(case["given"]["limits"], case.get(UNDER))
 
     async def body(root: Agents) -> list[Any]:
         return [tried(root, "w") for _ in range(3)]
@@ -150,7 +152,7 @@ def new_runs(case: Case) -> Answer:
     """Start children in several runs, each with a tree of its own."""
     given, count = case["given"], 0
     for _ in range(given["user_turns"]):
-        tree = Tree(given["limits"])
+        tree = Tree(given["limits"], case.get(UNDER))
         count += ran(tree.play(lambda root: _one_by_one(root, given["children_per_turn"]), w=tree.code(1)))
     return {"ran": count}
 
@@ -171,7 +173,7 @@ def defaults(case: Case) -> Answer:
 
 def code_start(case: Case) -> Answer:
     """Start an agent from code."""
-    tree = Tree(case["given"]["limits"])
+    tree = Tree(case["given"]["limits"], case.get(UNDER))
     took = re.search(r"(\d+) ms", operation(case))
     told = tree.play(lambda root: root.run("w"), w=tree.code(int(took[1]) if took else 1))
     return {"runs": not isinstance(told, StartRefused), "completed": told == "ok"}
@@ -228,7 +230,7 @@ def cancelled(_case: Case) -> Answer:
 
 def inner_harness(case: Case) -> Answer:
     """Let a child start children of its own under its parent's limits."""
-    tree = Tree(case["given"]["outer_limits"])
+    tree = Tree(case["given"]["outer_limits"], case.get(UNDER))
 
     async def inner(below: Agents, _task: Any) -> bool:
         return isinstance(tried(below, "w"), str)
@@ -262,7 +264,8 @@ BY_OPERATION: Final[dict[str, Callable[[Case], Answer]]] = {
 FAMILY: Final = "ctx.agents.run(agent"
 
 
-def _answer(case: Case, _preset: str | None) -> Answer:
+def _answer(case: Case, preset: str | None) -> Answer:
+    case = {**case, UNDER: preset}
     if str(case["when"].get("op")).startswith(FAMILY):  # with the time that the agent takes in its name
         return code_start(case)
     return dispatched(case, BY_FIELD, BY_OPERATION)
@@ -272,6 +275,6 @@ AREA: Final = Area(
     name="tree-limits",
     parts=frozenset({"tree-limits"}),
     answer=_answer,
-    presets=ours_only,
+    presets=lambda _case: (None, "tanstack-1520"),
     compare=differences,
 )

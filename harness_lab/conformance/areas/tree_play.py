@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from harness_lab.agents.groups import Agents, Operation, StartRefused
 from harness_lab.clock import Time
 from harness_lab.conformance.shapes import UnknownShape
 from harness_lab.limits import SubagentLimits, tool_error
-from harness_lab.policies import Grant, SpawnAsk, tree_limits
+from harness_lab.policies import Grant, SpawnAsk, preset, tree_limits
 from harness_lab.simulate import SimRuntime
 from harness_lab.usage import amounts
 
@@ -33,22 +34,24 @@ def limits_of(theirs: Mapping[str, Any]) -> SubagentLimits:
 class Tree:
     """A root under limits, its agents as code, and a log.
 
+    Parameters
+    ----------
+    theirs : mapping
+        The limits, in the spelling of the cases.
+    under : str or None
+        The preset whose other choices hold; ours if None.
+
     Attributes
     ----------
     log : list of (int, str)
         What happened, with its time in milliseconds.
     """
 
-    def __init__(self, theirs: Mapping[str, Any]) -> None:
-        limits = limits_of(theirs)
+    def __init__(self, theirs: Mapping[str, Any], under: str | None = None) -> None:
+        limits = asdict(limits_of(theirs))
         self.runtime = SimRuntime()
-        self.policy = tree_limits(
-            max_depth=limits.max_depth,
-            max_concurrent=limits.max_concurrent,
-            max_calls=limits.max_calls,
-            timeout_s=limits.timeout_s,
-            concurrency="parent",
-        ).start()
+        spec = tree_limits(**limits) if under is None else preset(under, tree_limits=limits)
+        self.policy = spec.start()
         self.log: list[tuple[int, str]] = []
 
     def now(self) -> int:

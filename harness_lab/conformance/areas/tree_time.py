@@ -21,7 +21,7 @@ STOPPED: Final = "Stopped"
 def timed(case: Case) -> Answer:
     """Run one child past its time and see when its parent goes on and when its slot is free."""
     given = case["given"]
-    child, tree, seen = given.get("child", {}), Tree(given["limits"]), _Seen()
+    child, tree, seen = given.get("child", {}), Tree(given["limits"], case.get("preset")), _Seen()
     works = child.get("duration_ms", LONG_MS)
     ends = child.get("first_yield_ms", works) if child.get("ignores_abort") else 0
 
