@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import stat
 import zlib
@@ -110,7 +111,8 @@ def _add(found: Found, path: Path, root: Path, seen: set[tuple[int, int]], *, na
         if (status.st_dev, status.st_ino) in seen:
             return
         seen.add((status.st_dev, status.st_ino))
-        _head(path)
+        with open_bytes(path) as file:
+            file.read(1 if isinstance(file, io.BufferedReader) else HEAD_BYTES)  # a packed one may be damaged
     except UNREADABLE as error:
         if named:
             raise ReadError(name, expected="a file that can be opened", got=_why(error)) from None
@@ -132,9 +134,16 @@ def _why(error: Exception) -> str:
 
 def open_bytes(path: Path) -> IO[bytes]:
     """Open a file for reading bytes, decompressing gzip (by content, not by name) as it is read."""
-    with path.open("rb") as file:
-        packed = file.read(2) == b"\x1f\x8b"
-    return cast("IO[bytes]", gzip.open(path, "rb")) if packed else path.open("rb")
+    file = path.open("rb")
+    try:
+        packed = file.peek(2)[:2] == b"\x1f\x8b"
+    except OSError:
+        file.close()
+        raise
+    if not packed:
+        return file
+    file.close()
+    return cast("IO[bytes]", gzip.open(path, "rb"))
 
 
 def lines(path: Path, *, max_bytes: int = MAX_LINE_BYTES) -> Iterator[tuple[int, bytes | None]]:

@@ -8,12 +8,14 @@ import tracemalloc
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from harness_lab.errors import InputError
 from harness_lab.settlements import read
 from harness_lab.settlements.files import MAX_LINE_BYTES, RecordFile, find
 from harness_lab.settlements.readers import READERS, Reader, ReadOptions
+from harness_lab.settlements.readers.claude_lines import Transcripts
 from harness_lab.settlements.readers.jsonl import MAX_ASIDE
 
 FILES = 2_000
@@ -172,6 +174,28 @@ def test_damaged_transcripts_never_crash_a_reader_and_nothing_is_dropped(tmp_pat
         met = {*nodes["source"], *calls["source"], *(item.file for item in output.set_aside)}
         for file in files:
             assert file.name in met or _told(reader, file, options), file.path.read_bytes()
+
+
+def test_lines_that_are_decoded_fast_and_lines_that_are_parsed_leniently_say_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = random.Random(7)  # noqa: S311
+    for number in range(400):
+        content = damaged(SEEDS["claude-code"] * rng.randint(1, 2), rng).replace(b"@", f"-{number}".encode())
+        (tmp_path / f"{number}.jsonl").write_bytes(content)
+    with monkeypatch.context() as slow:
+        slow.setattr(Transcripts, "answer", lambda *_: False)
+        aside = {item.file for item in read(tmp_path, format="claude-code", ids="kept").report.set_aside}
+        for path in tmp_path.iterdir():  # fast decoding passes over broken text that nobody needs, and takes more
+            if f"{tmp_path.name}/{path.name}" in aside:
+                path.unlink()
+        lenient = read(tmp_path, format="claude-code", ids="kept")
+    fast = read(tmp_path, format="claude-code", ids="kept")
+    assert len(fast) > 100
+    pd.testing.assert_frame_equal(fast.nodes, lenient.nodes)
+    assert fast.calls is not None
+    assert lenient.calls is not None
+    pd.testing.assert_frame_equal(fast.calls, lenient.calls)
 
 
 def _told(reader: Reader, file: RecordFile, options: ReadOptions) -> bool:

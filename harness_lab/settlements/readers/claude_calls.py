@@ -6,7 +6,7 @@ of millions of lines; so these two are written for speed: few calls of functions
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness_lab.settlements.convert import Unfit, money
 from harness_lab.settlements.readers.claude_message import content, counts
@@ -36,9 +36,7 @@ from harness_lab.settlements.readers.ledger import (
 )  # fmt: skip
 
 if TYPE_CHECKING:
-    from harness_lab.settlements.readers.claude_message import Counts
-
-_Json = dict[str, Any]
+    from harness_lab.settlements.readers.claude_message import Answer, Counts
 
 
 class Calls:
@@ -51,11 +49,13 @@ class Calls:
     ----------
     lines, elsewhere : int
         Lines with usage so far, and those that tell of a call of an earlier file.
+    clock : Clock
+        What reads the times of the lines.
     """
 
     def __init__(self, ledger: Ledger) -> None:
         self.lines = self.elsewhere = 0
-        self._names, self._rows, self._clock = ledger.names, ledger.rows, Clock()
+        self._names, self._rows, self.clock = ledger.names, ledger.rows, Clock()
         self._places: dict[str, int] = {}
         self._requests: list[str | None] = []
         self._source = self._open = NONE
@@ -66,20 +66,19 @@ class Calls:
         self.close()
         self._source = source
 
-    def again(self, meta: _Json, message: _Json, usage: _Json, number: int) -> bool:
-        """Take a line of a call that is known already and is no sidechain's; return whether it was one."""
-        ident = message.get("id")
-        place = self._places.get(ident) if type(ident) is str else None
-        if place is None or self._requests[place // WIDTH] != meta.get("requestId") or self._rows[place + SIDE]:
-            return False
-        self.repeat(place, meta, message, usage, number)
-        return True
+    def known(self, answer: Answer) -> int | None:
+        """Return the place of a line's call if it is known, with this request, and is no sidechain's."""
+        place = self._places.get(answer.message.id)
+        if place is None or self._requests[place // WIDTH] != answer.request_id or self._rows[place + SIDE]:
+            return None
+        return place
 
-    def repeat(self, place: int, meta: _Json, message: _Json, usage: _Json, number: int) -> None:
+    def repeat(self, place: int, answer: Answer, number: int) -> None:
         """Take another line of a call."""
-        rows, output = self._rows, usage.get("output_tokens")
-        if type(output) is not int or output > rows[place + OUTPUT]:
-            self._larger(place, counts(usage), number)
+        rows, message = self._rows, answer.message
+        output = message.usage.output_tokens
+        if output is not None and output > rows[place + OUTPUT]:
+            self._larger(place, counts(message.usage), number)
         self.lines += 1
         if rows[place + SOURCE] != self._source:
             self.elsewhere += 1
@@ -89,30 +88,24 @@ class Calls:
         if tools:
             rows[place + TOOLS] += tools
         if word is not None:
-            rows[place + WORD] = self._names.index.get(word) or self._names(word)
+            rows[place + WORD] = self._names[word]
         if final:
             rows[place + FINAL] = 1
         if place != self._open:
             self.close()
             self._open = place
-        self._stamp = meta.get("timestamp")
+        self._stamp = answer.timestamp
 
-    def find(self, meta: _Json, message: _Json, *, side: bool) -> tuple[str, int | None]:
+    def find(self, answer: Answer, *, side: bool) -> tuple[str, int | None]:
         """Return the key of a line's call, and its place if it is known."""
-        ident, request = message.get("id"), meta.get("requestId")
-        if type(ident) is not str or not ident:
-            unique = next((one for one in (request, meta.get("uuid")) if type(one) is str and one), None)
-            key = f"\0{unique or len(self._requests)}"
-            return key, self._places.get(key)
+        ident, request = answer.message.id, answer.request_id
         place = self._places.get(ident)
         if place is None or self._requests[place // WIDTH] == request or side or self._rows[place + SIDE]:
             return ident, place
         key = f"{ident}\0{request}"
         return key, self._places.get(key)
 
-    def add(
-        self, key: str, thread: int, record: _Json, meta: _Json, message: _Json, usage: _Json, number: int, side: bool
-    ) -> None:
+    def add(self, key: str, thread: int, answer: Answer, number: int, *, side: bool) -> None:
         """Add a call.
 
         Raises
@@ -120,26 +113,26 @@ class Calls:
         Unfit
             If a count or the cost is none.
         """
-        fresh, read, write, hour, output = counts(usage)
+        message, request, cost = answer.message, answer.request_id, answer.cost_usd
+        fresh, read, write, hour, output = counts(message.usage)
         word, final, tools, chars = content(message)
-        names, rows, at = self._names, self._rows, self._clock(meta.get("timestamp"))
+        names, rows, at = self._names, self._rows, self.clock(answer.timestamp)
         total = NONE
         if fresh is None or read is None or write is None:
             fresh = read = write = hour = NONE
         else:
             total = fresh + read + write
-        begun = NO_TIME if at is None else at
-        cost, request, place = record.get("costUSD"), meta.get("requestId"), len(rows)
+        begun, place = NO_TIME if at is None else at, len(rows)
         rows.extend(
             (
                 fresh, read, write, NONE if hour is None else hour, total, NONE if output is None else output, NONE,
-                NONE if cost is None else _paid(cost), thread, begun, begun, number, names.named(message.get("model")),
-                self._source, NONE if word is None else names(word), tools, total == NONE or output is None, chars,
-                NONE, final, side, names.named(record.get("version")),
+                NONE if cost is None else _paid(cost), thread, begun, begun, number, names.named(message.model),
+                self._source, NONE if word is None else names[word], tools, total == NONE or output is None, chars,
+                NONE, final, side, names.named(answer.version),
             )
         )  # fmt: skip
         self._places[key] = place
-        self._requests.append(request if type(request) is str else None)
+        self._requests.append(request)
         self.lines += 1
 
     def claim(self, place: int, thread: int) -> None:
@@ -166,7 +159,7 @@ class Calls:
     def close(self) -> None:
         """Work out when the call ended whose lines came last: only its last line's time matters."""
         if self._open != NONE:
-            end = self._clock(self._stamp)
+            end = self.clock(self._stamp)
             if end is not None and end > self._rows[self._open + END]:
                 self._rows[self._open + END] = end
             self._open = NONE

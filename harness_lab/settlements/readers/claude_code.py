@@ -23,8 +23,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
-
 from harness_lab.settlements.readers.base import ReaderOutput, ReadOptions, unit_of
 from harness_lab.settlements.readers.claude_lines import Transcripts
 from harness_lab.settlements.readers.claude_message import ENDS
@@ -33,16 +31,15 @@ from harness_lab.settlements.readers.jsonl import Lines
 from harness_lab.settlements.readers.rollup import roll_up
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from harness_lab.settlements.files import RecordFile
 
     _Take = Callable[[dict[str, Any], int], None]
 
+_ASSISTANT: Final = b'"assistant"'
 _USAGE: Final = b'"output_tokens"'
-"""What every usage has. A longer word is found faster; one that lost it still says that it is an assistant's."""
-
 _RESULT: Final = b'"tool_result"'
 _INTERRUPTED: Final = b"[Request interrupted by user"
 _SIDECHAIN: Final = b'"isSidechain":true'
@@ -51,7 +48,10 @@ _HEAD: Final = 1_024
 
 _BRACE: Final = ord("}")
 
-_SHORT: Final = 2**15
+_TAIL: Final = 2_048
+"""Bytes at a line's end in which the usage of a finished subagent comes, beside the result of the tool that ran it."""
+
+_SHORT: Final = 2**13
 """A line of a tool's result in which the user's interruption is told is shorter than this."""
 
 _MARKS: Final = (b'"parentUuid"', b'"isSidechain"', b'"leafUuid"', b'"file-history-snapshot"', b'"queue-operation"')
@@ -102,46 +102,51 @@ def _read(file: RecordFile, transcripts: Transcripts, output: ReaderOutput) -> N
     lines = Lines(file, output)
     transcripts.begin(file, lines)
     for block in lines.blocks():
-        for number, line, take in _wanted(block, transcripts, lines):
-            try:
-                record = orjson.loads(line)
-            except orjson.JSONDecodeError as error:
-                record = lines.mend(number, line, error)
-            if type(record) is dict:
-                take(record, number)
+        lines.number = _scan(block, lines, transcripts)
 
 
-def _wanted(block: bytes, transcripts: Transcripts, lines: Lines) -> Iterator[tuple[int, bytes, _Take]]:
-    """Yield the lines of a block that matter, with what takes them. Every byte is looked at once for each question."""
-    find, usage = block.find, transcripts.usage
-    number, start, hit = lines.number, 0, -1
+def _scan(block: bytes, lines: Lines, transcripts: Transcripts) -> int:
+    """Take the lines of a block that matter, and return the next line's number.
+
+    What a tool said is long: of such a line only the head is looked at, and its end, where a subagent's usage would be.
+    """
+    find, answer = block.find, transcripts.answer
+    number, start = lines.number, 0
     while (end := find(b"\n", start)) >= 0:
-        if hit < start:
-            hit = find(_USAGE, start)
-            hit = len(block) if hit < 0 else hit
-        if hit < end:
-            yield number, block[start:end], usage
-        elif find(_RESULT, start, min(end, start + _HEAD)) < 0:
+        head = start + _HEAD
+        if head > end:
+            head = end
+        if find(_ASSISTANT, start, head) >= 0:
             line = block[start:end]
-            take = _other(line, transcripts)
-            if take is not None:
-                yield number, line, take
-            else:
-                lines.fits(number, line)
-        elif find(_SIDECHAIN, start, start + _HEAD) >= 0 or (
-            end - start < _SHORT and find(_INTERRUPTED, start, end) >= 0
-        ):
-            yield number, block[start:end], transcripts.user
+            if not answer(line, number):
+                _parsed(line, number, lines, transcripts.usage)
+        elif find(_RESULT, start, head) < 0:
+            _other(block[start:end], number, lines, transcripts)
+        elif find(_USAGE, max(start, end - _TAIL), end) >= 0:
+            _parsed(block[start:end], number, lines, transcripts.usage)
+        elif find(_SIDECHAIN, start, head) >= 0 or (end - start < _SHORT and find(_INTERRUPTED, start, end) >= 0):
+            _parsed(block[start:end], number, lines, transcripts.user)
         elif block[end - 1] != _BRACE:
             lines.fits(number, block[start:end])
         number, start = number + 1, end + 1
-    lines.number = number
+    return number
 
 
-def _other(line: bytes, transcripts: Transcripts) -> _Take | None:
-    """Return what takes a line without usage that is no tool's result; None: nothing in it matters."""
-    if b'"user"' in line:
-        return transcripts.user
-    if b'"api_error"' in line:
-        return transcripts.retry
-    return transcripts.usage if b'"assistant"' in line else None
+def _parsed(line: bytes, number: int, lines: Lines, take: _Take) -> None:
+    record = lines.parse(number, line)
+    if record is not None:
+        take(record, number)
+
+
+def _other(line: bytes, number: int, lines: Lines, transcripts: Transcripts) -> None:
+    """Take a line that is no tool's result and whose head names no assistant, if anything in it matters."""
+    if _USAGE in line:
+        _parsed(line, number, lines, transcripts.usage)
+    elif b'"user"' in line:
+        _parsed(line, number, lines, transcripts.user)
+    elif b'"api_error"' in line:
+        _parsed(line, number, lines, transcripts.retry)
+    elif _ASSISTANT in line:
+        _parsed(line, number, lines, transcripts.usage)
+    else:
+        lines.fits(number, line)

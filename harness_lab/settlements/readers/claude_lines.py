@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 import orjson
 
 from harness_lab.settlements.convert import Unfit
 from harness_lab.settlements.readers.claude_calls import Calls
+from harness_lab.settlements.readers.claude_message import decode, tolerant
 from harness_lab.settlements.readers.ends import error_word
-from harness_lab.settlements.readers.jsonl import folder, identifier, inside, name, when
+from harness_lab.settlements.readers.jsonl import folder, identifier, inside, name
 from harness_lab.settlements.readers.ledger import NONE, THREAD, VERSION, WIDTH, Ledger, Thread
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from harness_lab.settlements.files import RecordFile
+    from harness_lab.settlements.readers.claude_message import Answer
     from harness_lab.settlements.readers.jsonl import Lines
 
 _Json = dict[str, Any]
@@ -62,6 +65,29 @@ class Transcripts:
         self._asked = None
         self._agent_type = _agent_type(file.path) if self._stem.startswith("agent-") else None
 
+    def answer(self, line: bytes, number: int) -> bool:
+        """Take a line of an answer, as nearly all are written; return whether it was one."""
+        try:
+            answer = decode(line)
+        except (msgspec.MsgspecError, RecursionError):
+            return False
+        try:
+            place = self._calls.known(answer)
+            if place is not None:
+                self._calls.repeat(place, answer, number)
+                return True
+            agent = answer.agent_id
+            thread = self._quick.get((answer.session_id, agent))
+            plain = (
+                answer.message.id and answer.message.model != _SYNTHETIC and not (agent is None and answer.is_sidechain)
+            )
+            if thread is None or not plain:
+                return False
+            self._counted(answer, thread, number, side=agent is not None)
+        except Unfit as error:
+            self._lines.reject(number, str(error))
+        return True
+
     def usage(self, record: _Json, number: int) -> None:
         """Take a line that tells of usage: an answer, a subagent's answer, or a finished subagent."""
         kind = record.get("type")
@@ -87,38 +113,41 @@ class Transcripts:
             self._count["strange"] += 1
 
     def _answer(self, record: _Json, meta: _Json, number: int, agent: object) -> None:
-        """Take one line of an answer; most lines tell of a call that is known already."""
-        message = meta.get("message")
-        usage = message.get("usage") if type(message) is dict else None
-        if message is None or type(usage) is not dict:
-            raise Unfit("an assistant's message without usage")
-        if not self._calls.again(meta, message, usage, number):
-            self._anew(record, meta, message, usage, number, agent)
-
-    def _anew(self, record: _Json, meta: _Json, message: _Json, usage: _Json, number: int, agent: object) -> None:
+        """Take a line of an answer that opens a thread, or is written in another way than most."""
+        names = (meta.get("requestId"), meta.get("uuid"))
+        unique = next((one for one in names if type(one) is str and one), len(self.ledger))
+        answer = tolerant(record, meta, unique=f"\0{unique}")
+        place = self._calls.known(answer)
+        if place is not None:
+            self._calls.repeat(place, answer, number)
+            return
         side = agent is not None
         if not side and record.get("isSidechain") is True:
             side, agent = True, self._chain(record)
-        if message.get("model") == _SYNTHETIC:
-            self._notice(record, message, self._at(record, agent), when(meta.get("timestamp")))
-            return
-        calls = self._calls
-        key, place = calls.find(meta, message, side=side)
-        if place is None:
-            thread = self._at(record, agent)
-            calls.add(key, thread, record, meta, message, usage, number, side)
-            if thread != self._begun or self._asked is not None:
-                self._begin_thread(thread, message)
-            return
-        calls.repeat(place, meta, message, usage, number)
-        if not side and calls.is_side(place):
-            calls.claim(place, self._at(record, agent))
+        thread = self._at(record, agent)
+        if answer.message.model == _SYNTHETIC:
+            self._notice(record, meta["message"], thread, self._calls.clock(meta.get("timestamp")))
+        else:
+            self._counted(answer, thread, number, side=side)
 
-    def _begin_thread(self, thread: int, message: _Json) -> None:
+    def _counted(self, answer: Answer, thread: int, number: int, *, side: bool) -> None:
+        """Take a line of a call that may be new."""
+        calls = self._calls
+        key, place = calls.find(answer, side=side)
+        if place is not None:
+            calls.repeat(place, answer, number)
+            if not side and calls.is_side(place):
+                calls.claim(place, thread)
+            return
+        calls.add(key, thread, answer, number, side=side)
+        if thread != self._begun or self._asked is not None:
+            self._begin_thread(thread, answer.message.id)
+
+    def _begin_thread(self, thread: int, ident: str) -> None:
         """Note what a thread's first call tells, and whose turn a prompt began that was copied from another session."""
         opened, self._begun = self.ledger.threads[thread], thread
         if "backend" not in opened.fields:
-            opened.fields["backend"] = _backend(message)
+            opened.fields["backend"] = _backend(ident)
         if self._asked is not None:
             if self._asked[0] != opened.run:
                 self.ledger.prompt(opened.run, self._asked[1])
@@ -181,7 +210,7 @@ class Transcripts:
         if record.get("type") != "user" or not isinstance(message, dict):
             return
         session = identifier(record.get("sessionId")) or self._stem
-        at = when(record.get("timestamp"))
+        at = self._calls.clock(record.get("timestamp"))
         agent = identifier(record.get("agentId"))
         if agent is None and record.get("isSidechain") is True:
             agent = self._chain(record)
@@ -268,9 +297,8 @@ def _said(content: object) -> str | None:
     return next((text[:200] for text in texts if isinstance(text, str)), "")
 
 
-def _backend(message: _Json) -> str | None:
+def _backend(ident: str) -> str | None:
     """Return what served the calls, as the ids of its messages tell."""
-    ident = _text(message.get("id")) or ""
     return next((backend for prefix, backend in _BACKENDS if ident.startswith(prefix)), None)
 
 

@@ -15,7 +15,6 @@ import re
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import orjson
 
 from harness_lab.settlements.readers.ledger import CHARS, FINAL, NONE, OUTPUT, PLACEHOLDER, VERSION
 
@@ -39,16 +38,6 @@ CHARS_PER_TOKEN: Final = 3.6
 
 _FEW: Final = 36
 _VERSION: Final = re.compile(r"(\d{1,6})\.(\d{1,6})\.(\d{1,6})")
-
-
-def length(given: object) -> int:
-    """Return the characters of a tool's input: it is output too."""
-    if not given:
-        return 0
-    try:
-        return len(orjson.dumps(given))
-    except TypeError:  # half a surrogate pair, or a number beyond 64 bits
-        return len(str(given))
 
 
 def doubtful_version(version: str) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from harness_lab.outcome import Cause, Code, Outcome
 from harness_lab.settlements.context import canonical, context_digest, text_digest
 from harness_lab.settlements.convert import Unfit, money, span
-from harness_lab.settlements.readers.claude_message import counts
+from harness_lab.settlements.readers.claude_message import counts, usage_of
 from harness_lab.settlements.readers.ends import COMPLETED, ERRORS, FAILED, MODEL, OPEN, End, error_word
 from harness_lab.settlements.readers.journal import journal, limits
 from harness_lab.settlements.readers.jsonl import folder, identifier, inside, name, tokens
@@ -69,7 +69,7 @@ class Run:
         usage = inside(told, "usage")
         if not isinstance(usage, dict) or inside(told, "model") == "<synthetic>":
             return
-        fresh, read, write, hour, output = counts(usage)
+        fresh, read, write, hour, output = counts(usage_of(usage))
         key = inside(told, "id")
         key = key if isinstance(key, str) else f"{len(self._calls)}"
         known = self._calls.get(key)
@@ -122,7 +122,7 @@ class Run:
             hour = {"cache_write_1h": _hours(result, sums)}
             return {**sums, **hour, "served_model": " + ".join(names) or None, "backend": backend, "usage_known": known}
         if isinstance(result.get("usage"), dict):
-            fresh, read, write, hour_part, output = counts(result["usage"])
+            fresh, read, write, hour_part, output = counts(usage_of(result["usage"]))
             columns = ("input_fresh", "cache_read", "cache_write", "cache_write_1h", "output")
             found: Record = dict(zip(columns, (fresh, read, write, hour_part, output), strict=True))
             return {**found, "usage_known": fresh is not None and output is not None}

@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import orjson
 
+from harness_lab.clock import NS_PER_S
 from harness_lab.settlements.context import text_digest
 from harness_lab.settlements.convert import Unfit, instant
 from harness_lab.settlements.files import MAX_JSON_BYTES, MAX_LINE_BYTES, UNREADABLE, RecordFile, open_bytes
@@ -31,6 +32,10 @@ MAX_ASIDE: Final = 200
 _BLOCK: Final = 2**18
 _TOO_LONG: Final = b"\0"
 _MOST_HOURS: Final = 4_096
+_PLAIN: Final = len("2026-01-15T12:10:12.532Z")
+_MINUTES: Final = {f"{minute:02}:": minute * 60 * NS_PER_S for minute in range(60)}
+_SECONDS: Final = {f"{second:02}.": second * NS_PER_S for second in range(60)}
+_MILLIS: Final = {f"{milli:03}Z": milli * 1_000_000 for milli in range(1_000)}
 _NAME: Final = re.compile(r"[\w.+:/@~\[\]-]{1,100}", re.ASCII)
 _ID: Final = re.compile(r"[\w.+:/@~=#-]{1,200}", re.ASCII)
 _SURROGATE: Final = b"\\ud"
@@ -76,22 +81,19 @@ class Lines:
             reason = f"{self._more:,} more lines of this file could not be taken; the first {MAX_ASIDE} are listed"
             self._output.reject(self._file.name, None, reason)
 
-    def _whole_lines(self, opened: IO[bytes]) -> Iterator[bytes]:
-        """Cut what is read at the last line's end; a line that does not end soon enough is passed over."""
-        rest, over = b"", False
-        while chunk := opened.read(_BLOCK):
-            cut = chunk.rfind(b"\n") + 1
-            if over and cut:
-                chunk = _TOO_LONG + chunk[chunk.find(b"\n") :]
-                cut, over = chunk.rfind(b"\n") + 1, False
-            if cut:
-                yield rest + chunk[:cut]
-                rest = b""
-            rest += b"" if over else chunk[cut:]
-            if len(rest) > MAX_LINE_BYTES:
-                rest, over = b"", True
-        if rest or over:
-            yield (_TOO_LONG if over else rest) + b"\n"
+    @staticmethod
+    def _whole_lines(opened: IO[bytes]) -> Iterator[bytes]:
+        """Read blocks up to a line's end; a line that does not end soon enough is passed over."""
+        while block := opened.read(_BLOCK):
+            if not block.endswith(b"\n"):
+                block += opened.readline(MAX_LINE_BYTES + 1)
+                if len(block) > MAX_LINE_BYTES:
+                    start = block.rfind(b"\n", 0, len(block) - 1) + 1
+                    if len(block) - start > MAX_LINE_BYTES:
+                        _pass_over(opened, block)
+                        yield from filter(None, (block[:start], _TOO_LONG + b"\n"))
+                        continue
+            yield block if block.endswith(b"\n") else block + b"\n"
 
     def fits(self, number: int, line: bytes) -> bool:
         """Return whether a line can be a JSON object; one that cannot is set aside."""
@@ -125,6 +127,12 @@ class Lines:
         if value is None and self.fits(number, line):
             self.reject(number, f"not valid JSON ({str(error).partition(':')[0]}); cut short?")
         return value
+
+
+def _pass_over(opened: IO[bytes], part: bytes) -> None:
+    """Read to the end of a line of which `part` is the beginning, keeping nothing of it."""
+    while part and not part.endswith(b"\n"):
+        part = opened.readline(_BLOCK)
 
 
 def _lenient(line: bytes) -> object:
@@ -232,14 +240,11 @@ class Clock:
 
     def __call__(self, value: object) -> int | None:
         """Return an instant as :func:`when` does."""
-        if type(value) is not str or len(value) != 24:
-            return when(value)
-        hour = self._hours.get(value[:14])
-        minute, rest = value[14:16], value[17:19] + value[20:23]
-        plain = value[16] == ":" and value[19] == "." and value[23] == "Z" and (minute + rest).isdecimal()
-        if hour is None or not plain or minute >= "60" or rest >= "60":
-            return self._other(value)
-        return hour + int(minute) * 60_000_000_000 + int(rest) * 1_000_000
+        try:
+            hour: int = self._hours[value[:14]]  # type: ignore[index]
+            return hour + _MINUTES[value[14:17]] + _SECONDS[value[17:20]] + _MILLIS[value[20:]]  # type: ignore[index]
+        except (KeyError, TypeError):
+            return self._other(value) if isinstance(value, str) and len(value) == _PLAIN else when(value)
 
     def _other(self, value: str) -> int | None:
         """Read a time as usual and remember its hour."""

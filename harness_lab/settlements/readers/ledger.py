@@ -63,36 +63,50 @@ class Thread:
     retries: int = 0
 
 
-class Names:
-    """Texts as small numbers; each is kept once."""
+class Names(dict[str, int]):
+    """Texts as small numbers; each is kept once.
 
-    __slots__ = ("_named", "index", "texts")
+    Attributes
+    ----------
+    texts : list of str
+        The texts; each is known by its place.
+    """
+
+    __slots__ = ("_named", "texts")
 
     def __init__(self) -> None:
+        super().__init__()
         self.texts: list[str] = []
-        self.index: dict[str, int] = {}
-        self._named: dict[str, int] = {}
+        self._named = _Named(self)
+
+    def __missing__(self, text: str) -> int:
+        number = self[text] = len(self.texts)
+        self.texts.append(text)
+        return number
 
     def __call__(self, text: str | None) -> int:
         """Return the number of a text, ``NONE`` for None."""
-        if text is None:
-            return NONE
-        known = self.index.get(text)
-        if known is None:
-            known = self.index[text] = len(self.texts)
-            self.texts.append(text)
-        return known
+        return NONE if text is None else self[text]
 
-    def named(self, value: object) -> int:
+    def named(self, value: str | None) -> int:
         """Return the number of a name that comes from a record (see :func:`name`), ``NONE`` for what is none."""
-        if type(value) is not str:
-            return NONE
-        known = self._named.get(value)
-        if known is None:
-            known = self(name(value))
-            if len(self._named) < _MOST_NAMED:
-                self._named[value] = known
-        return known
+        return NONE if value is None else self._named[value]
+
+
+class _Named(dict[str, int]):
+    """Texts of records as the numbers of the names that they are."""
+
+    __slots__ = ("_names",)
+
+    def __init__(self, names: Names) -> None:
+        super().__init__()
+        self._names = names
+
+    def __missing__(self, value: str) -> int:
+        number = self._names(name(value))
+        if len(self) < _MOST_NAMED:
+            self[value] = number
+        return number
 
 
 (
