@@ -101,6 +101,9 @@ class Code(StrEnum):
     COST_CAP_COMPACTION_CONFLICT = "cost-cap-compaction-conflict"
     CALL_REFUSED = "call-refused"
     WRAP_UP_USED = "wrap-up-used"
+    KEY_CONFLICT = "key-conflict"
+    KEY_IN_USE = "key-in-use"
+    KEY_IN_DOUBT = "key-in-doubt"
 
 
 Helps = Literal["smaller", "larger", "wait", "other-path", "nothing"]

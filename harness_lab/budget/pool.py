@@ -12,94 +12,24 @@ recorded fact and not an error.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness_lab.budget import _rules
+from harness_lab.budget._shortfalls import closed, exhausted, short, unbudgeted
+from harness_lab.budget.allocation import Account, Allocation, Overspend
+from harness_lab.budget.pool_rules import BudgetFault, pool_rules
 from harness_lab.errors import AlreadySettled, InputError
-from harness_lab.outcome import CHANNELS, COST, Code, Helps, Refusal, Shortfall
-from harness_lab.usage import MAX_NUSD, optional_count
+from harness_lab.outcome import CALLS, CHANNELS, COST, Refusal, Shortfall
+from harness_lab.usage import checked_amounts, optional_count
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from harness_lab.budget.pool_rules import PoolRules
+    from harness_lab.budget.spend import Quantity, Spend
     from harness_lab.usage import Amounts
 
-
-class Account:
-    """One channel of one allocation: ``limit == free + held + spent``, at every moment.
-
-    Attributes
-    ----------
-    limit : int
-        What was set aside; ``-1``: no limit.
-    held : int
-        Set aside for children that have not ended.
-    spent : int
-        Committed.
-    unknown : int
-        Charges of unknown size; `spent` is then a lower bound.
-    above : Account or None
-        What this one was set aside from; None for the pool's own.
-    closed : bool
-        Its allocation has ended: what still comes in goes to the account above.
-    """
-
-    __slots__ = ("above", "closed", "held", "limit", "spent", "unknown")
-
-    def __init__(self, limit: int, above: Account | None = None) -> None:
-        self.limit = limit
-        self.above = above
-        self.closed = False
-        self.held = 0
-        self.spent = 0
-        self.unknown = 0
-
-    @property
-    def free(self) -> int | None:
-        """What is neither held nor spent, negative after an overspend; None without a limit."""
-        return None if self.limit < 0 else self.limit - self.spent - self.held
-
-    def open(self) -> Account:
-        """Return the nearest account that is still open: this one, or one above it."""
-        account = self
-        while account.closed and account.above is not None:
-            account = account.above
-        return account
-
-
-class Allocation:
-    """A node's share of the pool, and the single-use handle to it.
-
-    Attributes
-    ----------
-    accounts : tuple of Account
-        By channel. An account that the node did not ask for is its parent's.
-    limited : tuple of (int, Account)
-        Those that have a limit, with their channel.
-    own : tuple of int
-        Channels that the node asked for itself.
-    parent : Allocation or None
-        None for the pool's own.
-    closed : tuple of Overspend or None
-        Set once the allocation has ended.
-    """
-
-    __slots__ = ("accounts", "closed", "limited", "own", "parent")
-
-    def __init__(self, accounts: tuple[Account, ...], own: tuple[int, ...], parent: Allocation | None) -> None:
-        self.accounts = accounts
-        self.own = own
-        self.parent = parent
-        self.limited = tuple((i, account) for i, account in enumerate(accounts) if account.limit >= 0)
-        self.closed: tuple[Overspend, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Overspend:
-    """A channel in which a child used more than was held for it."""
-
-    channel: str
-    held: int
-    spent: int
+RESOURCE = "resource:"
+"""What the name of a channel that is a named resource begins with."""
 
 
 class ReservationPool:
@@ -109,6 +39,18 @@ class ReservationPool:
     ----------
     limits : tuple of int or None
         Totals by channel (:func:`harness_lab.usage.amounts`); None: no limit in that channel.
+    resources : mapping of str to Quantity, optional
+        Named resources that are limited beside the channels: each is a channel of its own, ``resource:NAME``, behind
+        the others in every amounts tuple of this pool.
+    rules : PoolRules or str, optional
+        Choices, or the name of a preset (:data:`harness_lab.budget.POOL_RULES`); ours if None.
+
+    Attributes
+    ----------
+    channels : tuple of str
+        Names of the channels, resources included.
+    split_known : bool
+        Whether every spend told how its prompt splits by cache; if not, newly presented tokens are an upper bound.
 
     Examples
     --------
@@ -122,20 +64,93 @@ class ReservationPool:
     7500
     """
 
-    __slots__ = ("root",)
+    __slots__ = ("channels", "root", "rules", "split_known", "units")
 
-    def __init__(self, limits: Amounts) -> None:
+    def __init__(
+        self,
+        limits: Amounts,
+        *,
+        resources: Mapping[str, Quantity] | None = None,
+        rules: PoolRules | str | None = None,
+    ) -> None:
+        resources = resources or {}
+        self.rules = pool_rules(rules)
+        self.units = {name: quantity.unit for name, quantity in resources.items()}
+        self.channels: tuple[str, ...] = (*CHANNELS, *(RESOURCE + name for name in resources))
+        self.split_known = True
         checked = checked_amounts("pool", limits)
-        accounts = tuple(Account(-1 if value is None else value) for value in checked)
-        self.root = Allocation(accounts, tuple(range(len(CHANNELS))), None)
+        totals = (*checked, *(quantity.amount for quantity in resources.values()))
+        accounts = tuple(Account(-1 if value is None else value) for value in totals)
+        self.root = Allocation(accounts, tuple(range(len(accounts))), None)
 
-    def shortfalls(self, ask: Amounts, within: Allocation | None = None) -> tuple[Shortfall, ...]:
-        """Return every channel in which `ask` cannot be held now; empty when it can. Changes nothing."""
+    @classmethod
+    def restore(
+        cls,
+        limits: Amounts,
+        *,
+        committed: Spend | None = None,
+        uncertain: Sequence[Amounts] = (),
+        resources: Mapping[str, Quantity] | None = None,
+        rules: PoolRules | str | None = None,
+    ) -> ReservationPool:
+        """Make a pool as it must be after a restart: never with more to give than it had.
+
+        Parameters
+        ----------
+        limits, resources, rules
+            As the pool was made.
+        committed : Spend, optional
+            What is known to have been spent; debited once. A limited resource that it leaves out is unknown.
+        uncertain : sequence of tuple of int or None
+            Asks of children of which nobody knows what they used: each is charged in full. Without a ceiling in money
+            under a limit on money, all that is left of it is used up.
+        """
+        pool = cls(limits, resources=resources, rules=rules)
+        if committed is not None:
+            pool.book(pool.root, committed)
+            pool._use_up(pool.root.unknown)
+        for ask in uncertain:
+            pool._charge_uncertain(pool._checked("uncertain", ask))
+        return pool
+
+    def ask(self, budget: Amounts, resources: Mapping[str, Quantity] | None = None) -> Amounts:
+        """Return an ask over all of this pool's channels.
+
+        Raises
+        ------
+        InputError
+            If a resource is none of the pool's, one of the pool's is left out, or a unit is another.
+        """
+        asked = resources or {}
+        for name in asked:
+            if name not in self.units:
+                raise InputError(f"resource {name}", expected="one that the root declares", got=sorted(self.units))
+        for name, unit in self.units.items():
+            if name not in asked or asked[name].unit != unit:
+                got = asked[name].unit if name in asked else None
+                raise InputError(f"resource {name}", expected=f"an amount in {unit}", got=got)
+        return (*checked_amounts("ask", budget), *(asked[name].amount for name in self.units))
+
+    def shortfalls(
+        self, ask: Amounts, within: Allocation | None = None, *, keep: Amounts | None = None
+    ) -> tuple[Shortfall, ...]:
+        """Return every channel in which `ask` cannot be held now; empty when it can. Changes nothing.
+
+        `keep` is what the parent keeps for itself, by channel: it must still be free after the ask.
+        """
         allocation = within if within is not None else self.root
-        found = [_short(i, account.open(), ask[i]) for i, account in allocation.limited]
-        return tuple(short for short in found if short is not None)
+        names = self.channels
+        if keep is None:
+            found = [short(names[i], account.open(), ask[i]) for i, account in allocation.limited]
+        else:
+            found = [short(names[i], account.open(), ask[i], keep[i] or 0) for i, account in allocation.limited]
+        if self.rules.unlimited == "refuse":
+            found += [unbudgeted(names[i], ask[i]) for i, a in enumerate(allocation.accounts) if a.limit < 0]
+        return tuple(each for each in found if each is not None)
 
-    def reserve(self, ask: Amounts, within: Allocation | None = None) -> Allocation | Refusal:
+    def reserve(
+        self, ask: Amounts, within: Allocation | None = None, *, keep: Amounts | None = None
+    ) -> Allocation | Refusal:
         """Set an ask aside in all channels, or in none.
 
         Parameters
@@ -144,17 +159,20 @@ class ReservationPool:
             By channel; None: not asked, drawn from the allocation above.
         within : Allocation, optional
             The parent's allocation; the pool's own if None.
+        keep : tuple of int or None, optional
+            What the parent keeps for itself, by channel.
 
         Raises
         ------
         InputError
             If an amount is negative or not a whole number, or the allocation above has ended.
         """
-        ask = checked_amounts("ask", ask)
+        ask = self._checked("ask", ask)
+        keep = None if keep is None else self._checked("keep", keep)
         if within is not None and within.closed is not None:
             raise InputError("within", expected="an allocation that has not ended", got="one that has")
-        short = self.shortfalls(ask, within)
-        return Refusal(short) if short else self.hold(ask, within)
+        missing = self.shortfalls(ask, within, keep=keep)
+        return Refusal(missing) if missing else self.hold(ask, within)
 
     def even_share(self, ask: Amounts, within: Allocation | None = None, *, together: int = 1) -> Amounts:
         """Return an ask bounded by an even share of what is left, by channel.
@@ -193,9 +211,9 @@ class ReservationPool:
         for i, account in allocation.limited:
             if account.closed:
                 account = account.open()
-            if account.spent + account.held >= account.limit or (i == COST and account.unknown):
-                found = [_exhausted(j, each.open()) for j, each in allocation.limited]
-                return tuple(short for short in found if short is not None)
+            if account.spent + account.held >= account.limit or (i >= COST and account.unknown):
+                found = [exhausted(self.channels[j], each.open()) for j, each in allocation.limited]
+                return tuple(each for each in found if each is not None)
         return ()
 
     def charge(self, allocation: Allocation, spent: Amounts) -> None:
@@ -206,7 +224,7 @@ class ReservationPool:
         InputError
             If an amount is negative or not a whole number; nothing has changed then.
         """
-        self.commit(allocation, checked_amounts("spent", spent))
+        self.commit(allocation, self._checked("spent", spent))
 
     def commit(self, allocation: Allocation, spent: Amounts) -> None:
         """Like :meth:`charge`, for amounts that were checked before."""
@@ -216,14 +234,63 @@ class ReservationPool:
             if amount is not None:
                 account.spent += amount
             else:
-                _mark_unknown(account)
+                account.mark_unknown()
 
-    def observe(self, spent: Amounts) -> None:
-        """Commit the driver's own use, outside any reservation; may drive what is free below zero."""
-        self.charge(self.root, spent)
+    def book(self, allocation: Allocation, spend: Spend, *, partial: bool = False) -> None:
+        """Commit a spend: what is known of it is charged, and what is not is marked.
 
-    def reconcile(self, allocation: Allocation) -> tuple[Overspend, ...]:
+        Parameters
+        ----------
+        allocation : Allocation
+            Whose spend it is.
+        spend : Spend
+            Counts that are not known are charged as the lower bounds that they are.
+        partial : bool
+            More of the same work is still to come: a limited resource that is left out is then not yet unknown.
+
+        Raises
+        ------
+        InputError
+            If it names a resource that the pool has not, or another unit.
+        """
+        used, unknown = spend.by_channel(self.units, partial=partial)
+        self.commit(allocation, used)
+        for i in unknown:
+            allocation.accounts[i].open().mark_unknown()
+        allocation.unknown |= unknown
+        self.split_known = self.split_known and bool(spend.split_known)
+
+    def observe(self, spent: Amounts | Spend, *, partial: bool = False) -> None:
+        """Commit the driver's own use, outside any reservation; may drive what is free below zero.
+
+        Raises
+        ------
+        BudgetFault
+            Where the rules say so: an unknown cost under a limit before anything is charged, an unknown use of a
+            limited resource after.
+        """
+        if isinstance(spent, tuple):
+            self.charge(self.root, spent)
+            return
+        strict = self.rules.unknown == "raise"
+        if strict and not spent.cost_known and self.root.accounts[COST].limit >= 0:
+            raise BudgetFault((), (self.channels[COST],))
+        _, unknown = spent.by_channel(self.units, partial=partial)
+        self.book(self.root, spent, partial=partial)
+        faults = self._enforced(unknown) if strict else ()
+        if faults:
+            self._use_up(unknown)
+            raise BudgetFault((), faults)
+
+    def reconcile(self, allocation: Allocation, spend: Spend | None = None) -> tuple[Overspend, ...]:
         """End an allocation: commit what it spent, release the rest.
+
+        Parameters
+        ----------
+        allocation : Allocation
+            Whose work has ended.
+        spend : Spend, optional
+            What it used beside what was charged before; if it cannot be booked the allocation stays open.
 
         Returns
         -------
@@ -234,12 +301,15 @@ class ReservationPool:
         ------
         AlreadySettled
             If it has ended before.
+        BudgetFault
+            Where the rules say so, after the books are done.
         """
-        parent = allocation.parent
-        if parent is None:
+        if allocation.parent is None:
             raise InputError("allocation", expected="one that was reserved", got="the pool itself")
         if allocation.closed is not None:
             raise AlreadySettled("allocation", allocation.closed)
+        if spend is not None:
+            self.book(allocation, spend)
         over = []
         for i in allocation.own:
             account = allocation.accounts[i]
@@ -248,13 +318,60 @@ class ReservationPool:
             above.held += account.held - account.limit  # what it set aside for children that go on stays set aside
             above.spent += account.spent
             if account.spent > account.limit:
-                over.append(Overspend(CHANNELS[i], account.limit, account.spent))
+                over.append(Overspend(self.channels[i], account.limit, account.spent))
         allocation.closed = tuple(over)
+        if allocation.unknown or over:
+            self._complain(allocation)
         return allocation.closed
+
+    def _complain(self, allocation: Allocation) -> None:
+        unknown = self._enforced(allocation.unknown) if self.rules.unknown == "raise" else ()
+        if unknown:
+            self._use_up(allocation.unknown)
+        over = allocation.closed or ()
+        if unknown or (over and self.rules.overspend == "raise"):
+            raise BudgetFault(over, unknown)
+
+    def _enforced(self, channels: frozenset[int]) -> tuple[str, ...]:
+        """Return the names of those channels in which an unknown spend breaks a limit: tokens are never closed."""
+        return tuple(self.channels[i] for i in sorted(channels) if i >= COST and self.root.accounts[i].limit >= 0)
+
+    def _use_up(self, channels: frozenset[int]) -> None:
+        for i in channels:
+            if i >= COST and self.rules.unknown == "raise":
+                self.root.accounts[i].use_up()
+
+    def _charge_uncertain(self, ask: Amounts) -> None:
+        for i, asked in enumerate(ask):
+            account = self.root.accounts[i]
+            account.spent += asked or 0
+            bounded = asked is not None and (i >= COST and account.limit >= 0)
+            if i != CALLS and not bounded:
+                account.mark_unknown()
+            if i >= COST and asked is None:
+                account.use_up()
+
+    def _checked(self, what: str, values: Amounts) -> Amounts:
+        if len(values) == len(CHANNELS):
+            return (*checked_amounts(what, values), *[None] * (len(self.channels) - len(CHANNELS)))
+        if len(values) != len(self.channels):
+            raise InputError(what, expected=f"one amount for each of {', '.join(self.channels)}", got=values)
+        extra = values[len(CHANNELS) :]
+        names = self.channels[len(CHANNELS) :]
+        checked = (optional_count(f"{what} ({name})", v) for name, v in zip(names, extra, strict=True))
+        return (*checked_amounts(what, values[: len(CHANNELS)]), *checked)
 
     def free(self) -> Amounts:
         """Return what is left by channel, negative after an overspend; None without a limit."""
         return tuple(account.free for account in self.root.accounts)
+
+    def available(self, within: Allocation | None = None) -> Amounts:
+        """Return the most that an ask could get, by channel: never negative, 0 where closed, None without a limit."""
+        allocation = within if within is not None else self.root
+        return tuple(
+            None if a.limit < 0 else 0 if closed(self.channels[i], a) else max(0, a.free or 0)
+            for i, a in enumerate(account.open() for account in allocation.accounts)
+        )
 
     def held(self) -> Amounts:
         """Return what is set aside by channel."""
@@ -263,61 +380,3 @@ class ReservationPool:
     def spent(self) -> Amounts:
         """Return what is committed by channel; children that have not ended are not in it."""
         return tuple(account.spent for account in self.root.accounts)
-
-
-def checked_amounts(what: str, values: Amounts) -> Amounts:
-    """Return amounts by channel as ints; None stays None.
-
-    Raises
-    ------
-    InputError
-        If there is not one for each channel, or one is negative, not finite or not a whole number: it would give money
-        back, or poison the sum.
-    """
-    if len(values) != len(CHANNELS):
-        raise InputError(what, expected=f"one amount for each of {', '.join(CHANNELS)}", got=values)
-    for value in values:
-        if value is not None and (type(value) is not int or not 0 <= value <= MAX_NUSD):
-            named = zip(CHANNELS, values, strict=True)
-            return tuple(optional_count(f"{what} ({name})", v, maximum=MAX_NUSD) for name, v in named)
-    return values
-
-
-def _short(channel: int, account: Account, asked: int | None) -> Shortfall | None:
-    if asked is None:
-        return _closed(channel, account)
-    if channel == COST and account.limit >= 0 and account.unknown:
-        return _closed(channel, account)
-    if _rules.fits(account.limit, account.spent, account.held, asked):
-        return None
-    helps: Helps = "wait" if _rules.could_fit(account.limit, account.spent, asked) else _smaller(account)
-    return Shortfall(Code.BUDGET_EXHAUSTED, account.limit, asked, _left(account), helps, CHANNELS[channel])
-
-
-def _exhausted(channel: int, account: Account) -> Shortfall | None:
-    if account.limit >= 0 and account.spent + account.held >= account.limit:
-        helps: Helps = "wait" if account.spent < account.limit else "nothing"
-        return Shortfall(Code.BUDGET_EXHAUSTED, account.limit, None, _left(account), helps, CHANNELS[channel])
-    return _closed(channel, account)
-
-
-def _closed(channel: int, account: Account) -> Shortfall | None:
-    """Money under a ceiling is closed by a charge of unknown size: the ceiling is no bound any more."""
-    if channel != COST or account.limit < 0 or not account.unknown:
-        return None
-    return Shortfall(Code.SPEND_UNKNOWN, account.limit, None, None, "nothing", CHANNELS[channel])
-
-
-def _mark_unknown(account: Account | None) -> None:
-    """Count a charge of unknown size in every account that it counts against, up to the pool's own, at once."""
-    while account is not None:
-        account.unknown += 1
-        account = account.above
-
-
-def _left(account: Account) -> int:
-    return _rules.free(account.limit, account.spent, account.held)
-
-
-def _smaller(account: Account) -> Helps:
-    return "smaller" if _left(account) > 0 else "nothing"
