@@ -37,6 +37,7 @@ from harness_lab.policies.protocol import (
 from harness_lab.policies.reservation_pool import ReservationPoolSpec
 from harness_lab.policies.runtime_floors import RuntimeFloorsSpec
 from harness_lab.policies.shadow import Shadow, ShadowAnswer
+from harness_lab.policies.shadowed import Shadowed
 from harness_lab.policies.shared_ledger import SharedLedgerSpec
 from harness_lab.policies.spec import (
     PolicySpec,
@@ -81,6 +82,7 @@ __all__ = [
     "RuntimeFloorsSpec",
     "Shadow",
     "ShadowAnswer",
+    "Shadowed",
     "SharedLedgerSpec",
     "SpawnAsk",
     "StepAsk",

@@ -123,9 +123,9 @@ class DurableAccountSpec:
     def attach(
         self, state: DurableAccount, run: str, groups: Mapping[str, str], now: Time, wall_ns: int
     ) -> DurableAccountModule:
-        """Make one run's module; the run is numbered, so that no restart can repeat a call's name."""
+        """Make one run's module; the account is not touched before its first call."""
         drawn = [(period.limits(), period.group(groups)) for period in self.periods]
-        return DurableAccountModule(state, f"{run}~{state.begin(wall_ns)}", drawn, wall_ns - now)
+        return DurableAccountModule(state, run, drawn, wall_ns - now)
 
     def build(self, now: Time) -> DurableAccountModule:
         """Refuse: an account is opened once and shared by runs."""
@@ -157,7 +157,7 @@ class DurableAccountModule:
     asks_step = True
     blocking = True
     kind = "durable_account"
-    __slots__ = ("_names", "_offset", "_periods", "_run", "_steps", "account", "index")
+    __slots__ = ("_begun", "_names", "_offset", "_periods", "_run", "_steps", "account", "index")
 
     def __init__(
         self, account: DurableAccount, run: str, periods: Sequence[tuple[PeriodLimits, str]], offset_ns: int
@@ -166,6 +166,7 @@ class DurableAccountModule:
         self._run = run
         self._periods = tuple(periods)
         self._offset = offset_ns
+        self._begun = ""  # the run with its number, so that no restart can repeat a call's name
         self._names: dict[Ticket, str] = {}
         self._steps = 0
         self.index = 0
@@ -182,8 +183,9 @@ class DurableAccountModule:
         self._steps += 1
         ask = ticket.ask
         step = f"{getattr(ask, 'kind', '')} {getattr(ask, 'call', '')}.{getattr(ask, 'attempt', '')}"
-        name = f"{self._run}{path_text(ticket.path)}#{step}#{self._steps}"
         try:
+            self._begun = self._begun or f"{self._run}~{self.account.begin(now + self._offset)}"
+            name = f"{self._begun}{path_text(ticket.path)}#{step}#{self._steps}"
             held = self.account.hold(name, step_bound(ask), now + self._offset, periods=self._periods)
         except AccountUnavailable as error:
             return (_unavailable(error),)
@@ -195,6 +197,10 @@ class DurableAccountModule:
     def withdraw(self, ticket: Ticket, now: Time) -> None:
         """Take a claim back that came to nothing."""
         self.account.settle(self._names.pop(ticket), (0,) * 5, now + self._offset, status="unsent")
+
+    def forget(self, ticket: Ticket) -> None:
+        """Leave a claim to its expiry."""
+        self._names.pop(ticket, None)
 
     def hold(self, ticket: Ticket, now: Time) -> None:
         """Claim; for a composition that does not know that this can fail.

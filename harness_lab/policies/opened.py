@@ -13,9 +13,10 @@ period budget, a durable account) keep theirs in what :meth:`PolicySpec.open` re
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from harness_lab.clock import Time, ns
+from harness_lab.clock import Time, instant
 from harness_lab.errors import InputError
 from harness_lab.outcome import Refusal
 from harness_lab.policies.compose import Composed
@@ -23,6 +24,7 @@ from harness_lab.policies.protocol import OPEN, SETTLED, Grant, Granted, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from concurrent.futures import Executor
 
     from harness_lab.outcome import Shortfall
     from harness_lab.policies.protocol import Module, Ticket, Use, Wait
@@ -60,6 +62,9 @@ class CommitModule(Protocol):
     def withdraw(self, ticket: Ticket, now: Time) -> None:
         """Take a claim back that came to nothing."""
 
+    def forget(self, ticket: Ticket) -> None:
+        """Leave a claim to its expiry."""
+
 
 class OpenPolicy:
     """A policy with state that its runs share.
@@ -75,11 +80,12 @@ class OpenPolicy:
     processes; each process opens its own.
     """
 
-    __slots__ = ("_states", "spec")
+    __slots__ = ("_states", "_thread", "spec")
 
     def __init__(self, spec: PolicySpec) -> None:
         self.spec = spec
         self._states = [_open(module) for module in spec.modules]
+        self._thread: Executor | None = None
 
     @property
     def scope(self) -> Scope:
@@ -112,25 +118,51 @@ class OpenPolicy:
         InputError
             If a group that a module needs is not named, or `now` cannot be epoch nanoseconds and `wall_ns` is missing.
         """
-        if wall_ns is None and now < _EARLIEST:
+        return self.composed(self.modules(run, groups, now, wall_ns=wall_ns))
+
+    def modules(
+        self, run: str, groups: Mapping[str, str] | None, now: Time, *, wall_ns: int | None, but: str = ""
+    ) -> list[Module]:
+        """Make one run's modules, all but those of one kind; for :meth:`start`, and for runtimes that add their own."""
+        instant("now", now)
+        outlives = any(state is not None for state in self._states)
+        if outlives and wall_ns is None and now < _EARLIEST:
             hint = "Give wall_ns=time.time_ns() beside the run's own clock"
             raise InputError("now", expected="epoch nanoseconds, or wall_ns", got=now, hint=hint)
-        wall = now if wall_ns is None else wall_ns
+        wall = now if wall_ns is None else instant("wall_ns", wall_ns)
         named = dict(groups) if groups is not None else {}
-        modules = [
+        modules: list[Module] = [
             module.build(now) if state is None else module.attach(state, run, named, now, wall)  # type: ignore[attr-defined]
             for module, state in zip(self.spec.modules, self._states, strict=True)
+            if module.kind != but
         ]
         name_run(modules, run)
-        wait = None if self.spec.max_wait_s is None else ns(self.spec.max_wait_s)
-        if self.spec.at_limit is not None:
-            from harness_lab.policies.at_limit import SharedAtLimit  # it builds on this module
+        return modules
 
-            return SharedAtLimit(modules, max_wait_ns=wait, at_limit=self.spec.at_limit)
-        return SharedComposed(modules, max_wait_ns=wait)
+    def composed(self, modules: Sequence[Module]) -> SharedComposed:
+        """Compose modules under this policy's rules of waiting and of what happens at a limit."""
+        from harness_lab.policies.at_limit import SharedAtLimit  # it builds on this module
+
+        wait, axis = self.spec.wait_ns, self.spec.at_limit
+        shared = SharedComposed if axis is None else partial(SharedAtLimit, at_limit=axis)
+        policy = shared(modules, max_wait_ns=wait)
+        policy.opened = self
+        return policy
+
+    @property
+    def thread(self) -> Executor:
+        """The one thread in which an event loop asks its policies that do I/O: state in memory has no locks."""
+        if self._thread is None:
+            from concurrent.futures import ThreadPoolExecutor  # loads slowly, and few need it
+
+            self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="harness-lab-policy")
+        return self._thread
 
     def close(self) -> None:
         """Close what is open; state on disk stays."""
+        if self._thread is not None:
+            self._thread.shutdown()
+            self._thread = None
         for state in self._states:
             if hasattr(state, "close"):
                 state.close()
@@ -150,20 +182,30 @@ class SharedComposed(Composed):
     anywhere, and a crash after it leaves a hold that expires by rule. Settlement goes the other way round: the commit
     first, and if it fails nothing has moved and it can be tried again.
 
+    Attributes
+    ----------
+    opened : OpenPolicy or None
+        Whose state it is on.
+    poll_ns : int
+        How often :meth:`tick` wants to be called while somebody waits, nanoseconds: what other runs and other processes
+        give back is seen only there.
+
     Raises
     ------
     InputError
         If a module that does I/O is not the last one.
     """
 
-    __slots__ = ("_commit", "_memory")
+    __slots__ = ("_commit", "_memory", "opened")
+    poll_ns = _POLL_NS
 
     def __init__(self, modules: Sequence[Module], *, max_wait_ns: int | None = None) -> None:
         super().__init__(modules, max_wait_ns=max_wait_ns)
         check_order(self.modules)
         last: Any = self.modules[-1] if self.modules else None
         self._commit: CommitModule | None = last if getattr(last, "blocking", False) else None
-        self.blocking = self._commit is not None
+        self.blocking = any(getattr(m, "blocking", False) or getattr(m, "does_io", False) for m in self.modules)
+        self.opened: OpenPolicy | None = None
         self._memory = [m for m in self._steps if m is not self._commit]
 
     def tick(self, now: Time) -> Time | None:
@@ -175,6 +217,16 @@ class SharedComposed(Composed):
         if self._queue:
             self._wake(now)
         return None if until is None or not self._queue else min(until, Time(now + _POLL_NS))
+
+    def give_up(self, step: Ticket, use: Use, now: Time) -> None:
+        """Charge a step everywhere but where it could not be written: its hold there expires by rule."""
+        commit: Any = self._commit
+        for module in reversed(self._asked(self._known(step).ask)):
+            if module is not commit:
+                module.settle(step, use, now)
+        if commit is not None:
+            commit.forget(step)
+        step.state, step.first = SETTLED, use
 
     def _answer(self, ticket: Ticket, modules: Sequence[Module], now: Time) -> Grant | Wait | Refusal:
         commit = self._commit

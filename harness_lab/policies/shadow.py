@@ -13,7 +13,7 @@ from harness_lab.errors import AlreadySettled
 from harness_lab.outcome import CHANNELS, COST, TOKENS, Code, Outcome, Refusal, Shortfall
 from harness_lab.policies.outside import charge_outside, step_outside
 from harness_lab.policies.protocol import (
-    OPEN,
+    COMPLETED,
     SETTLED,
     End,
     Grant,
@@ -156,7 +156,44 @@ class Shadow:
     def spawn(self, ask: SpawnAsk, now: Time) -> Grant:
         """Ask whether a child may start, and let it."""
         parent = ask.parent
-        above = None if parent is None else self._twins[parent]
+        ticket = Ticket(ask, parent, 0 if parent is None else parent.depth + 1, [], now)
+        self.watch(ticket, now)
+        ticket.deadline = None
+        return Grant(ticket)
+
+    def admit(self, ask: StepAsk, now: Time) -> Grant:
+        """Ask whether a step may start, and let it."""
+        ticket = Ticket(ask, ask.node, ask.node.depth, [], now)
+        self.watch(ticket, now)
+        ticket.deadline = None
+        return Grant(ticket)
+
+    def settle(self, step: Ticket, use: Use, now: Time) -> None:
+        """Write down what a step used, and tell the policy if it had admitted it."""
+        self._end(step, use)
+        self.watched(step, use, now)
+
+    def close(self, node: Ticket, use: Use, end: End, now: Time) -> None:
+        """Tell the policy of a node's end if it had let it start."""
+        self._end(node, use)
+        self.watched(node, use, now, end)
+
+    def watch(self, ticket: Ticket, now: Time) -> None:
+        """Ask about what starts all the same, under a ticket that may be another policy's."""
+        ask = ticket.ask
+        self._twins[ticket] = self._step(ask, now) if isinstance(ask, StepAsk) else self._node(ask, now)
+
+    def watched(self, ticket: Ticket, use: Use, now: Time, end: End = COMPLETED) -> None:
+        """Take note that it ended."""
+        twin = self._twins.pop(ticket)
+        if isinstance(ticket.ask, StepAsk):
+            self._charge(ticket.ask, twin, use, now)
+        elif twin.inner is not None:
+            self._policy.close(twin.inner, use, end, now)
+        self._drain()
+
+    def _node(self, ask: SpawnAsk, now: Time) -> _Twin:
+        above = None if ask.parent is None else self._twins[ask.parent]
         asked = SpawnAsk(
             None if above is None else above.inner,
             ask.path,
@@ -168,36 +205,26 @@ class Shadow:
         )
         twin = self._asked(ask, asked, above, now)
         self._tell(twin.entry)
-        return self._let(Ticket(ask, parent, 0 if parent is None else parent.depth + 1, [], now), twin)
+        return twin
 
-    def admit(self, ask: StepAsk, now: Time) -> Grant:
-        """Ask whether a step may start, and let it."""
+    def _step(self, ask: StepAsk, now: Time) -> _Twin:
         above = self._twins[ask.node]
         inner = above.inner if above.inner is not None else ask.node
-        asked = StepAsk(inner, ask.call, ask.attempt, ask.bound, ask.kind, ask.count, ask.wait_until)
+        kind = "model" if ask.kind == "wrap-up" else ask.kind  # another policy's limit, and a call like any other here
+        asked = StepAsk(inner, ask.call, ask.attempt, ask.bound, kind, ask.count, ask.wait_until)
         twin = self._asked(ask, asked, above, now)
         if twin.refusal is not None:
             above.refusal = twin.refusal
-        return self._let(Ticket(ask, ask.node, ask.node.depth, [], now), twin)
+        return twin
 
-    def settle(self, step: Ticket, use: Use, now: Time) -> None:
-        """Write down what a step used, and tell the policy if it had admitted it."""
-        twin = self._end(step, use)
+    def _charge(self, step: StepAsk, twin: _Twin, use: Use, now: Time) -> None:
         twin.entry.use = use
         if twin.inner is not None:
             self._policy.settle(twin.inner, use, now)
-        elif self._count and twin.node is not None and isinstance(step.ask, StepAsk):
-            ask = StepAsk(twin.node, step.ask.call, step.ask.attempt, step.ask.bound, step.ask.kind, step.ask.count)
+        elif self._count and twin.node is not None:
+            ask = StepAsk(twin.node, step.call, step.attempt, step.bound, step.kind, step.count)
             charge_outside(self._policy, step_outside(ask, now), use, now, counts=True)
-        self._drain()
         self._tell(twin.entry)
-
-    def close(self, node: Ticket, use: Use, end: End, now: Time) -> None:
-        """Tell the policy of a node's end if it had let it start."""
-        twin = self._end(node, use)
-        if twin.inner is not None:
-            self._policy.close(twin.inner, use, end, now)
-        self._drain()
 
     def cancel(self, node: Ticket, reason: str, now: Time) -> None:
         """Tell the policy that a subtree was stopped."""
@@ -249,17 +276,11 @@ class Shadow:
         else:
             self._policy.settle(ticket, _NOTHING, now)
 
-    def _let(self, ticket: Ticket, twin: _Twin) -> Grant:
-        ticket.state = OPEN
-        ticket.deadline = None
-        self._twins[ticket] = twin
-        return Grant(ticket)
-
-    def _end(self, ticket: Ticket, use: Use) -> _Twin:
+    @staticmethod
+    def _end(ticket: Ticket, use: Use) -> None:
         if ticket.state == SETTLED:
             raise AlreadySettled(str(ticket), ticket.first)
         ticket.state, ticket.first = SETTLED, use
-        return self._twins.pop(ticket)
 
     def _tell(self, entry: ShadowAnswer) -> None:
         if self._sink is not None:

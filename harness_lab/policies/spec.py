@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from harness_lab.clock import Time, ns
+from harness_lab.clock import Time, instant, ns
 from harness_lab.errors import InputError
 from harness_lab.floors import FloorTable
 from harness_lab.policies.at_limit import AtLimit, ComposedAtLimit, check_at_limit
@@ -102,15 +102,22 @@ class PolicySpec:
         if self.scope != "run":
             hint = "policy = spec.open(); policy.start(run, groups, now) for each run"
             raise InputError("policy", expected="one whose state lasts one run", got=self.scope, hint=hint)
-        wait = None if self.max_wait_s is None else ns(self.max_wait_s)
-        tree = self.module("tree_limits")
-        if wait is not None and tree is not None and tree.timeout_from == "arrival" and tree.timeout_s is not None:
-            wait = min(wait, ns(tree.timeout_s))  # nobody waits for a start that would be too late
+        instant("now", now)
+        wait = self.wait_ns
         modules = [module.build(now) for module in self.modules]
         name_run(modules, run)
         if self.at_limit is not None:
             return ComposedAtLimit(modules, max_wait_ns=wait, at_limit=self.at_limit)
         return Composed(modules, max_wait_ns=wait)
+
+    @property
+    def wait_ns(self) -> int | None:
+        """How long an ask may wait, nanoseconds; None: it is refused at once."""
+        wait = None if self.max_wait_s is None else ns(self.max_wait_s)
+        tree = self.module("tree_limits")
+        if wait is not None and tree is not None and tree.timeout_from == "arrival" and tree.timeout_s is not None:
+            wait = min(wait, ns(tree.timeout_s))  # nobody waits for a start that would be too late
+        return wait
 
     @property
     def scope(self) -> Scope:
