@@ -28,7 +28,15 @@ _HOMES = {
     "harness_lab.pricing": ("Price", "PriceTable", "from_genai_prices"),
     "harness_lab.providers": ("MockProvider", "ModelProfile"),
     "harness_lab.settlements": ("Settlements", "read"),
-    "harness_lab.simulate": ("AgentProfile", "Experiment", "Spawn", "Workload", "fit_world", "load_experiment"),
+    "harness_lab.simulate": (
+        "AgentProfile",
+        "Experiment",
+        "Spawn",
+        "Workload",
+        "explain",
+        "fit_world",
+        "load_experiment",
+    ),
     "harness_lab.stats": ("Distribution",),
     "harness_lab.usage": ("amounts",),
 }
@@ -61,6 +69,7 @@ __all__ = [  # noqa: RUF022 - by what one does with them
     "PriceTable",
     "Spawn",
     "Workload",
+    "explain",
     "fit_world",
     "from_genai_prices",
     "load_experiment",
@@ -91,7 +100,7 @@ if TYPE_CHECKING:
     from harness_lab.pricing import Price, PriceTable, from_genai_prices
     from harness_lab.providers import MockProvider, ModelProfile
     from harness_lab.settlements import Settlements, read
-    from harness_lab.simulate import AgentProfile, Experiment, Spawn, Workload, fit_world, load_experiment
+    from harness_lab.simulate import AgentProfile, Experiment, Spawn, Workload, explain, fit_world, load_experiment
     from harness_lab.stats import Distribution
     from harness_lab.usage import amounts
 

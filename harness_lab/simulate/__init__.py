@@ -7,11 +7,14 @@ from harness_lab.simulate.fit import FittedWorld, fit_world
 from harness_lab.simulate.kernel import Kernel
 from harness_lab.simulate.plan import plan_provider, plan_workload
 from harness_lab.simulate.plan_result import simulate_plan, sum_of_percentiles_error
+from harness_lab.simulate.precision import Precision
 from harness_lab.simulate.recording import RecordedNode, recorded_runs
 from harness_lab.simulate.replay import Replay
 from harness_lab.simulate.replay_result import ReplayResult
 from harness_lab.simulate.result import DecisionCheck, Result
 from harness_lab.simulate.runtime import SimRuntime
+from harness_lab.simulate.scenario import Scenario
+from harness_lab.simulate.stream import StoredResult
 from harness_lab.simulate.virtual_loop import VirtualLoop
 from harness_lab.simulate.workload import AgentProfile, Spawn, Workload
 
@@ -21,12 +24,15 @@ __all__ = [
     "Experiment",
     "FittedWorld",
     "Kernel",
+    "Precision",
     "RecordedNode",
     "Replay",
     "ReplayResult",
     "Result",
+    "Scenario",
     "SimRuntime",
     "Spawn",
+    "StoredResult",
     "Timeline",
     "VirtualLoop",
     "Workload",

@@ -1,49 +1,45 @@
-"""Experiments: a workload and a provider under several policies, on the same luck."""
+"""Experiments: workloads and providers under several policies, on the same luck."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-import platform
-import sys
 from dataclasses import dataclass, replace
-from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from harness_lab import draws
 from harness_lab.errors import InputError
 from harness_lab.settlements import Settlements
-from harness_lab.simulate.engine import ENGINES, Engine, World
-from harness_lab.simulate.plain import plain
+from harness_lab.simulate.blocks import Keep
+from harness_lab.simulate.engine import ENGINES, World
+from harness_lab.simulate.execute import Way, execute
+from harness_lab.simulate.manifest import config_digest, manifest_of
 from harness_lab.simulate.result import Result
-from harness_lab.simulate.rows import Rows, calls_frame, nodes_frame
+from harness_lab.simulate.scenario import Scenario
+from harness_lab.simulate.stream import StoredResult, TableFile
 from harness_lab.simulate.workload import Workload, check_models
 from harness_lab.usage import count
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Iterable, Sequence
 
     from harness_lab.policies import PolicySpec
-    from harness_lab.policies.log import Decision
     from harness_lab.providers import MockProvider
+    from harness_lab.simulate.backends import Backend
+    from harness_lab.simulate.blocks import Block, Piece
+    from harness_lab.simulate.engine import Engine
+    from harness_lab.simulate.execute import Ended
+    from harness_lab.simulate.precision import Precision
+    from harness_lab.simulate.progress import Progress
 
-Backend = Literal["auto", "serial", "loky"]
-BACKENDS: tuple[Backend, ...] = ("auto", "serial", "loky")
 BLOCK = 250
 """Runs simulated at a time; it changes nothing but the size of a piece of work."""
-PARALLEL_FROM = 3_000
-"""Simulated trees from which starting worker processes pays."""
-_COLUMNS = ["run", "node", "question", "call", "attempt", "answer", "deadline_ns"]
-
-Block = tuple[Rows, "list[tuple[int, Decision]]"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
-    """A workload and a provider under several policies.
+    """A workload and a provider under several policies, in one scenario or in many.
 
     Parameters
     ----------
@@ -58,9 +54,12 @@ class Experiment:
     seed : int
         Names the luck. Same seed, same results: on every engine, for any number of workers, and for a run alone.
     name : str
-        The column `scenario` of the rows.
+        The column `scenario` of the rows where there are no scenarios.
     backend : str
         The column `backend` of the rows.
+    scenarios : tuple of Scenario
+        Worlds in which every policy is simulated on the same luck: changes of the workload or the provider; names
+        differ. Empty: the experiment's own world alone.
 
     Examples
     --------
@@ -88,6 +87,7 @@ class Experiment:
     seed: int = 0
     name: str = "experiment"
     backend: str = "mock"
+    scenarios: tuple[Scenario, ...] = ()
 
     def __post_init__(self) -> None:
         if count("runs", self.runs, maximum=100_000_000) == 0:
@@ -96,7 +96,12 @@ class Experiment:
         names = [policy.name for policy in self.policies]
         if not names or len(set(names)) < len(names):
             raise InputError("policies", expected="at least one, with different names", got=names)
-        check_models(self.workload, list(self.provider.models))
+        scenarios = [scenario.name for scenario in self.scenarios]
+        if len(set(scenarios)) < len(scenarios):
+            raise InputError("scenarios", expected="different names", got=scenarios)
+        for scenario in self.scene():
+            workload, provider = self._in(scenario)
+            check_models(workload, list(provider.models))
 
     def with_policies(self, *policies: PolicySpec) -> Experiment:
         """Return a copy with other policies."""
@@ -111,7 +116,10 @@ class Experiment:
         calls: bool = False,
         decisions: bool = False,
         only: Iterable[int] | None = None,
-        progress: bool | Callable[[int, int], None] = False,
+        until: Precision | None = None,
+        progress: Progress = None,
+        cancelled: Callable[[], bool] | None = None,
+        block: int = BLOCK,
     ) -> Result:
         """Simulate.
 
@@ -119,141 +127,145 @@ class Experiment:
         ----------
         engine : {"kernel", "asyncio"}
             The virtual-time kernel, or the same loop on a virtual asyncio loop. Results are identical.
-        backend : {"auto", "serial", "loky"}
-            Where blocks of runs are simulated; ``auto`` starts worker processes from 3,000 trees on.
+        backend : {"auto", "serial", "loky", "dask", "ray"}
+            Where blocks of runs are simulated; ``auto`` starts worker processes from 3,000 trees on. ``dask`` uses the
+            client of this session, ``ray`` the cluster that it is connected to. Results are identical.
         workers : int, optional
-            Worker processes; the number of cores if None.
+            Worker processes; the number of cores, or all of a cluster's, if None.
         calls : bool
             Keep a row of every call.
         decisions : bool
             Keep every answer of every policy.
         only : iterable of int, optional
             Numbers of the runs to simulate; all if None. A run alone is the same as among others.
-        progress : bool or callable
-            True draws a bar on standard error; a callable is told (trees done, trees in all).
+        until : Precision, optional
+            Stop when intervals are narrow enough; `runs` is then the most that are simulated.
+        progress : bool, None or callable
+            None draws a bar with the time left on standard error if that is a terminal or this is a notebook, True
+            always, False never; a callable is told (trees done, trees in all).
+        cancelled : callable, optional
+            Asked after each block; when it says True, what is done is returned. So is it after Ctrl-C.
+        block : int
+            Runs of a block.
 
         Raises
         ------
         InputError
             If a choice does not exist.
         """
-        if engine not in ENGINES:
-            raise InputError("engine", expected=f"one of {', '.join(ENGINES)}", got=engine)
-        chosen = list(range(self.runs)) if only is None else [count("run", run, maximum=self.runs - 1) for run in only]
-        pieces = [chosen[i : i + BLOCK] for i in range(0, len(chosen), BLOCK)]
-        tasks = [(policy, piece) for policy in self.policies for piece in pieces]
-        world = self.world()
-        options = {"engine": engine, "keep_calls": calls, "keep_decisions": decisions}
-        cores = self._workers(backend, workers, trees=len(chosen) * len(self.policies))
-        blocks = _simulate(world, tasks, options, cores, _reporter(progress, len(chosen) * len(self.policies)))
-        return self._gather(tasks, blocks, engine=engine, calls=calls, decisions=decisions)
+        way = self._way(
+            Keep(engine, calls, decisions, self.backend), backend, workers, block, progress, cancelled, until
+        )
+        found: dict[tuple[int, int], list[Block]] = {}
+
+        def take(piece: Piece, made: Block) -> None:
+            found.setdefault((piece.scenario, piece.policy), []).append(made)
+
+        ended = execute(self, self._chosen(only), way, take)
+        blocks = [made for place in sorted(found) for made in found[place]]
+        return self._result(blocks, way, ended)
+
+    def stream(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        engine: Engine = "kernel",
+        backend: Backend = "auto",
+        workers: int | None = None,
+        calls: bool = False,
+        only: Iterable[int] | None = None,
+        until: Precision | None = None,
+        progress: Progress = None,
+        cancelled: Callable[[], bool] | None = None,
+        block: int = BLOCK,
+    ) -> StoredResult:
+        """Simulate, and write each block of runs to a file as it is done: memory stays flat however many there are.
+
+        Parameters
+        ----------
+        path : path
+            The settlement table (Parquet); it is in its place once all is written. The manifest is in its metadata.
+        engine, backend, workers, calls, only, until, progress, cancelled, block
+            As for :meth:`run`.
+
+        Raises
+        ------
+        InputError
+            If a choice does not exist, or `path` cannot be written.
+        """
+        way = self._way(Keep(engine, calls, False, self.backend), backend, workers, block, progress, cancelled, until)
+        outcomes: dict[str, dict[str, int]] = {}
+        with TableFile(path, calls=calls) as file:
+
+            def take(piece: Piece, made: Block) -> None:
+                file.add(made)
+                roots = made.nodes.loc[made.nodes["parent"].isna(), "outcome"].value_counts()
+                counts = outcomes.setdefault(self.policies[piece.policy].name, {})
+                for outcome, n in roots.items():
+                    counts[str(outcome)] = counts.get(str(outcome), 0) + int(n)
+
+            ended = execute(self, self._chosen(only), way, take)
+            manifest = manifest_of(self, engine=engine, ended=ended) | {"outcomes": outcomes}
+            file.seal(manifest)
+        return StoredResult(path=file.path, manifest=manifest)
 
     def digest(self) -> str:
         """Return a SHA-256 of the whole configuration."""
-        text = json.dumps(plain(self), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
+        return config_digest(self)
 
-    def world(self) -> World:
-        """Return the compiled agents and provider: what an engine runs."""
-        agent = self.workload.compile()[self.workload.root]
-        return World(agent, self.workload.budget, self.provider.compile(), self.seed)
+    def scene(self) -> tuple[Scenario, ...]:
+        """Return the scenarios; the experiment's own world if there are none."""
+        return self.scenarios or (Scenario(name=self.name),)
+
+    def world(self, scenario: str | None = None) -> World:
+        """Return the compiled agents and provider of a scenario, the first if None: what an engine runs.
+
+        Raises
+        ------
+        InputError
+            If there is no scenario of that name.
+        """
+        scene = {one.name: one for one in self.scene()}
+        name = next(iter(scene)) if scenario is None else scenario
+        if name not in scene:
+            raise InputError("scenario", expected=f"one of {', '.join(scene)}", got=name)
+        return self._compiled(*self._in(scene[name]))
+
+    def _compiled(self, workload: Workload, provider: MockProvider) -> World:
+        return World(workload.compile()[workload.root], workload.budget, provider.compile(), self.seed)
+
+    def _in(self, scenario: Scenario) -> tuple[Workload, MockProvider]:
+        return (
+            self.workload if scenario.workload is None else scenario.workload,
+            self.provider if scenario.provider is None else scenario.provider,
+        )
+
+    def _chosen(self, only: Iterable[int] | None) -> Sequence[int]:
+        if only is None:
+            return range(self.runs)
+        return [count("run", run, maximum=self.runs - 1) for run in only]
 
     @staticmethod
-    def _workers(backend: Backend, workers: int | None, *, trees: int) -> int:
-        if backend not in BACKENDS:
-            raise InputError("backend", expected=f"one of {', '.join(BACKENDS)}", got=backend)
-        wanted = count("workers", workers, maximum=4096) if workers is not None else os.cpu_count() or 1
-        parallel = backend == "loky" or (backend == "auto" and trees >= PARALLEL_FROM)
-        return max(1, wanted) if parallel else 1
+    def _way(
+        keep: Keep, backend: Backend, workers: int | None, block: int, progress: Progress,
+        cancelled: Callable[[], bool] | None, until: Precision | None,
+    ) -> Way:  # fmt: skip
+        if keep.engine not in ENGINES:
+            raise InputError("engine", expected=f"one of {', '.join(ENGINES)}", got=keep.engine)
+        if count("block", block) == 0:
+            raise InputError("block", expected="at least 1", got=block)
+        return Way(
+            keep=keep, backend=backend, workers=workers, block=block, progress=progress, cancelled=cancelled,
+            until=until,
+        )  # fmt: skip
 
-    def _gather(
-        self,
-        tasks: Sequence[tuple[PolicySpec, list[int]]],
-        blocks: list[Block],
-        *,
-        engine: Engine,
-        calls: bool,
-        decisions: bool,
-    ) -> Result:
-        node_frames, call_frames, answers = [], [], []
-        for policy in self.policies:
-            mine = [block for (spec, _), block in zip(tasks, blocks, strict=True) if spec is policy]
-            rows = [row for block, _ in mine for row in block.nodes]
-            node_frames.append(nodes_frame(rows, policy=policy.name, scenario=self.name, backend=self.backend))
-            if calls:
-                call_frames.append(calls_frame([row for block, _ in mine for row in block.calls], policy=policy.name))
-            answers += [(policy.name, run, *decision) for _, found in mine for run, decision in found]
-        kept = pd.DataFrame(answers, columns=["policy", *_COLUMNS]) if decisions else None
-        called = pd.concat(call_frames, ignore_index=True) if calls else None
-        table = Settlements.from_columns(pd.concat(node_frames, ignore_index=True), called)
-        return Result(settlements=table, manifest=self._manifest(engine), decisions=kept)
+    def _result(self, blocks: list[Block], way: Way, ended: Ended) -> Result:
+        def joined(frames: list[pd.DataFrame | None]) -> pd.DataFrame | None:
+            kept = [frame for frame in frames if frame is not None]
+            return pd.concat(kept, ignore_index=True) if kept else None
 
-    def _manifest(self, engine: Engine) -> dict[str, Any]:
-        return {
-            "experiment": self.name,
-            "config_sha256": self.digest(),
-            "seed": self.seed,
-            "runs": self.runs,
-            "policies": [policy.name for policy in self.policies],
-            "draws": draws.VERSION,
-            "engine": engine,
-            "python": platform.python_version(),
-            "harness_lab": version("harness-lab"),
-            "numpy": version("numpy"),
-            "scipy": version("scipy"),
-        }
-
-
-def _simulate(
-    world: World,
-    tasks: Sequence[tuple[PolicySpec, list[int]]],
-    options: dict[str, Any],
-    cores: int,
-    tell: Callable[[int], None],
-) -> list[Block]:
-    if cores == 1:
-        blocks = []
-        for policy, runs in tasks:
-            blocks.append(world.block(policy, runs, **options))
-            tell(len(runs))
-        return blocks
-    from joblib import Parallel, delayed
-
-    jobs = (delayed(world.block)(policy, runs, **options) for policy, runs in tasks)
-    blocks = []
-    for (_, runs), block in zip(tasks, Parallel(n_jobs=cores, return_as="generator")(jobs), strict=True):
-        blocks.append(block)
-        tell(len(runs))
-    return blocks
-
-
-def _reporter(progress: bool | Callable[[int, int], None], trees: int) -> Callable[[int], None]:
-    if callable(progress):
-        return _Counter(progress, trees)
-    if not progress:
-        return lambda _n: None
-    from tqdm.auto import tqdm
-
-    bar = tqdm(total=trees, unit="run", file=sys.stderr, leave=False)
-
-    def advance(n: int) -> None:
-        bar.update(n)
-        if bar.n >= trees:
-            bar.close()
-
-    return advance
-
-
-class _Counter:
-    """Tells a caller how many trees are done."""
-
-    __slots__ = ("_done", "_tell", "_trees")
-
-    def __init__(self, tell: Callable[[int, int], None], trees: int) -> None:
-        self._tell = tell
-        self._trees = trees
-        self._done = 0
-
-    def __call__(self, n: int) -> None:
-        self._done += n
-        self._tell(self._done, self._trees)
+        nodes, calls = joined([block.nodes for block in blocks]), joined([block.calls for block in blocks])
+        table = Settlements.from_columns({} if nodes is None else nodes, calls)
+        decisions = joined([block.decisions for block in blocks])
+        manifest = manifest_of(self, engine=way.keep.engine, ended=ended)
+        return Result(settlements=table, manifest=manifest, decisions=decisions)

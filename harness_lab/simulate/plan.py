@@ -260,10 +260,8 @@ class PlanWorld(World):
 class PlanExperiment(Experiment):
     """An experiment whose workload is a :class:`PlanWorkload`."""
 
-    def world(self) -> World:
-        """Return the compiled plan and provider."""
-        root = self.workload.compile()[ROOT]
-        return PlanWorld(root, self.workload.budget, self.provider.compile(), self.seed)
+    def _compiled(self, workload: Workload, provider: MockProvider) -> World:
+        return PlanWorld(workload.compile()[ROOT], workload.budget, provider.compile(), self.seed)
 
 
 def scaled(distribution: Distribution, factor: float) -> Distribution:
