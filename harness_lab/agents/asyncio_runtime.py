@@ -7,6 +7,7 @@ import contextlib
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from harness_lab.agents.off_loop import OffLoop
 from harness_lab.agents.ports import COMPLETION, DEADLINE, HANDOVER, START, withdraw
 from harness_lab.clock import NS_PER_S, Time
 from harness_lab.policies.locked import Locked
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
     from harness_lab.outcome import Refusal
-    from harness_lab.policies.protocol import End, Grant, Policy
+    from harness_lab.policies.protocol import End, Grant, Policy, Use
 
 
 WOKEN = DEADLINE - 1
@@ -79,12 +80,15 @@ class AsyncioRuntime:
         virtual loop does, is asked to keep the order of things at one instant; an ordinary loop has none.
     """
 
-    __slots__ = ("_gathered", "_loop", "_virtual", "_waiting")
+    __slots__ = ("_gathered", "_loop", "_polls", "_threads", "_ticking", "_virtual", "_waiting")
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self._loop = loop if loop is not None else asyncio.get_running_loop()
         self._virtual: Any = self._loop if hasattr(self._loop, "call_at_ns") else None
         self._waiting: dict[Ticket, asyncio.Future[Any]] = {}
+        self._threads: dict[Policy, OffLoop] = {}
+        self._ticking: set[asyncio.Task[Time | None]] = set()
+        self._polls: dict[Policy, asyncio.Handle] = {}
         self._gathered: dict[asyncio.Task[Any] | None, Callable[[End | None], None]] = {}
 
     def now(self) -> Time:
@@ -98,8 +102,9 @@ class AsyncioRuntime:
         await self._event(Time(self.now() + ns), COMPLETION)
 
     async def ask(self, policy: Policy, question: Callable[[Any, Time], Any], ask: Any) -> Grant | Refusal:
-        """Ask a policy, and wait in its queue if it says so."""
-        answer: Grant | Refusal | Wait = question(ask, self.now())
+        """Ask a policy, in a thread if it does I/O, and wait in its queue if it says so."""
+        off = self._off(policy)
+        answer: Grant | Refusal | Wait = question(ask, self.now()) if off is None else await off.ask(question, ask)
         self.drain(policy)
         if not isinstance(answer, Wait):
             return answer
@@ -113,17 +118,32 @@ class AsyncioRuntime:
         answered: asyncio.Future[Any] = self._loop.create_future()
         self._waiting[ticket] = answered
         timer = None if answer.until is None else self._at(answer.until, DEADLINE, lambda: self._tick(policy))
+        self._poll_again(policy, None)
         try:
             found: Grant | Refusal = await answered
         except asyncio.CancelledError:
             self._waiting.pop(ticket, None)
-            withdraw(policy, ticket, self.now())
-            self.drain(policy)
+            await self._withdraw(policy, ticket)
             raise
         finally:
             if timer is not None:
                 timer.cancel()
         return found
+
+    async def tell(self, policy: Policy, ticket: Ticket, use: Use, end: End | None = None) -> None:
+        """Settle a step, or with `end` close a node, of a policy that does I/O: in its thread."""
+        off = self._off(policy)
+        if off is not None:
+            try:
+                await off.tell(ticket, use, end)
+            finally:
+                self.drain(policy)
+            return
+        if end is None:
+            policy.settle(ticket, use, self.now())
+        else:
+            policy.close(ticket, use, end, self.now())
+        self.drain(policy)
 
     def drain(self, policy: Policy) -> None:
         """Hand out the policy's answers to those who wait."""
@@ -230,9 +250,52 @@ class AsyncioRuntime:
             return self._loop.call_soon(callback)
         return self._loop.call_at(when / NS_PER_S, callback)
 
-    def _tick(self, policy: Policy) -> None:
-        policy.tick(self.now())
+    async def _withdraw(self, policy: Policy, ticket: Ticket) -> None:
+        off = self._off(policy)
+        if off is None:
+            withdraw(policy, ticket, self.now())
+        else:
+            await off.withdraw(ticket)
         self.drain(policy)
+
+    def _off(self, policy: Policy) -> OffLoop | None:
+        """Return the thread of a policy that does I/O, None in virtual time: it waits for no thread."""
+        if self._virtual is not None or not getattr(policy, "blocking", False):
+            return None
+        if policy not in self._threads:
+            self._threads[policy] = OffLoop(policy, self._loop, self.now)
+        return self._threads[policy]
+
+    def _tick(self, policy: Policy) -> None:
+        off = self._off(policy)
+        if off is None:
+            when = policy.tick(self.now())
+            self.drain(policy)
+            self._poll_again(policy, when)
+            return
+        ticking = self._loop.create_task(off.tick())
+        self._ticking.add(ticking)
+        ticking.add_done_callback(partial(self._ticked, policy))
+
+    def _ticked(self, policy: Policy, ticking: asyncio.Task[Time | None]) -> None:
+        self._ticking.discard(ticking)
+        self.drain(policy)
+        self._poll_again(policy, None if ticking.cancelled() else ticking.result())
+
+    def _poll_again(self, policy: Policy, when: Time | None) -> None:
+        """Arm the next look at what other runs and other processes gave back, while anybody waits for it."""
+        every_ns = getattr(policy, "poll_ns", None)
+        if every_ns is None or not self._waiting or policy in self._polls:
+            return
+        next_ns = self.now() + every_ns
+        self._polls[policy] = self._at(
+            Time(next_ns if when is None else min(when, next_ns)), DEADLINE, partial(self._poll, policy)
+        )
+
+    def _poll(self, policy: Policy) -> None:
+        del self._polls[policy]
+        if self._waiting:
+            self._tick(policy)
 
 
 def _nobody(_end: End | None) -> None:

@@ -54,7 +54,7 @@ class Harness:
         Nodes and levels beyond which the tree is given up as endless; None: it may grow as its policy lets it.
     """
 
-    __slots__ = ("_nodes", "keep_calls", "largest", "model", "policy", "runtime", "sink")
+    __slots__ = ("_does_io", "_nodes", "keep_calls", "largest", "model", "policy", "runtime", "sink")
 
     def __init__(
         self,
@@ -73,6 +73,7 @@ class Harness:
         self.keep_calls = keep_calls
         self.largest = largest
         self._nodes = 0
+        self._does_io = bool(getattr(policy, "blocking", False))
 
     async def run(self, agent: str, budget: Amounts, brain: Callable[[], Brain]) -> End:
         """Run a tree from its root."""
@@ -127,8 +128,11 @@ class Harness:
                 raise
         finally:
             self._close(record, end)
-            policy.close(node, Use(tuple(record.subtree)), end, runtime.now())
-            runtime.drain(policy)
+            if self._does_io:
+                await runtime.tell(policy, node, Use(tuple(record.subtree)), end)
+            else:
+                policy.close(node, Use(tuple(record.subtree)), end, runtime.now())
+                runtime.drain(policy)
         return end
 
     async def _until_deadline(self, node: Ticket, record: NodeRecord, brain: Brain) -> End:
@@ -205,17 +209,23 @@ class Harness:
         started = runtime.now()
         record.model = call.model
         record.attempts += 1
+        stopped = None
         try:
             reply = await model.complete(runtime, call)
             use = Use(amounts_of(reply), reply.status)
-        except BaseException as stopped:  # a ticket closes on cancel and on error too, and what it used is unknown
+            record.add(reply, use.spent)
+        except BaseException as error:  # a ticket closes on cancel and on error too, and what it used is unknown
+            stopped = error
             record.drop(model.abandoned(call, runtime.now() - started))
-            self._settle(step, Use(_UNKNOWN, "abandoned" if isinstance(stopped, CancelledError) else "failed"))
-            self._keep(record, call, None, started)
-            raise
-        record.add(reply, use.spent)
-        self._settle(step, use)
-        self._keep(record, call, reply, started)
+            use = Use(_UNKNOWN, "abandoned" if isinstance(error, CancelledError) else "failed")
+        if self._does_io:
+            await runtime.tell(policy, step, use)
+        else:
+            policy.settle(step, use, runtime.now())
+            runtime.drain(policy)
+        self._keep(record, call, None if stopped is not None else reply, started)
+        if stopped is not None:
+            raise stopped
         return reply
 
     async def _at_limit(self, node: Ticket, record: NodeRecord, brain: Brain, call: Call, refusal: Refusal) -> End:
@@ -231,10 +241,6 @@ class Harness:
                     with suppress(StopIteration):
                         brain.send(told)
         return End(_OUTCOMES.get(refusal.code, Outcome.EXHAUSTED), refusal.code, Cause.LIMIT)
-
-    def _settle(self, step: Ticket, use: Use) -> None:
-        self.policy.settle(step, use, self.runtime.now())
-        self.runtime.drain(self.policy)
 
     def _keep(self, record: NodeRecord, call: Call, reply: Reply | None, started: Any) -> None:
         if self.keep_calls:

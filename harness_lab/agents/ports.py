@@ -253,6 +253,12 @@ class Runtime(Protocol):
     async def answered(self, policy: Policy, answer: Wait) -> Grant | Refusal:
         """Wait in a policy's queue for the final answer."""
 
+    async def tell(self, policy: Policy, ticket: Ticket, use: Use, end: End | None = None) -> None:
+        """Settle a step, or with `end` close a node, of a policy that does I/O.
+
+        It is done whatever happens meanwhile; a cancellation is raised afterwards.
+        """
+
     def start(self, job: Coroutine[Any, Any, Any]) -> Job:
         """Start a job that nobody waits for yet."""
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Generator, Sequence
 
     from harness_lab.outcome import Refusal
-    from harness_lab.policies.protocol import End, Grant, Policy, Ticket
+    from harness_lab.policies.protocol import End, Grant, Policy, Ticket, Use
 
 
 @types.coroutine
@@ -68,11 +68,12 @@ class SimRuntime:
         The world; a new one if None.
     """
 
-    __slots__ = ("_waiting", "kernel")
+    __slots__ = ("_polled", "_waiting", "kernel")
 
     def __init__(self, kernel: Kernel | None = None) -> None:
         self.kernel = kernel if kernel is not None else Kernel()
         self._waiting: dict[Ticket, Process] = {}
+        self._polled: set[Policy] = set()
 
     sleep = staticmethod(_sleep)
 
@@ -93,6 +94,7 @@ class SimRuntime:
         ticket = answer.ticket
         self._waiting[ticket] = self.kernel.current
         timer = None if answer.until is None else self.kernel.at(answer.until, DEADLINE, lambda: self._tick(policy))
+        self._poll_again(policy, None)
         try:
             found: Grant | Refusal = await _park()
         except CancelledError:
@@ -104,6 +106,14 @@ class SimRuntime:
             if timer is not None:
                 timer.cancel()
         return found
+
+    async def tell(self, policy: Policy, ticket: Ticket, use: Use, end: End | None = None) -> None:
+        """Settle a step, or with `end` close a node, of a policy that does I/O: virtual time waits for it."""
+        if end is None:
+            policy.settle(ticket, use, self.now())
+        else:
+            policy.close(ticket, use, end, self.now())
+        self.drain(policy)
 
     def drain(self, policy: Policy) -> None:
         """Hand out the policy's answers to those who wait."""
@@ -183,5 +193,21 @@ class SimRuntime:
             timer.cancel()
 
     def _tick(self, policy: Policy) -> None:
-        policy.tick(self.now())
+        when = policy.tick(self.now())
         self.drain(policy)
+        self._poll_again(policy, when)
+
+    def _poll_again(self, policy: Policy, when: Time | None) -> None:
+        """Arm the next look at what other runs gave back, while anybody waits for it."""
+        every_ns = getattr(policy, "poll_ns", None)
+        if every_ns is None or not self._waiting or policy in self._polled:
+            return
+        self._polled.add(policy)
+        next_ns = self.kernel.now + every_ns
+        at = Time(next_ns if when is None else min(when, next_ns))
+        self.kernel.at(at, DEADLINE, lambda: self._poll(policy))
+
+    def _poll(self, policy: Policy) -> None:
+        self._polled.discard(policy)
+        if self._waiting:
+            self._tick(policy)
