@@ -4,6 +4,7 @@ from harness_lab.agents.approvals import PendingApproval, record_approval
 from harness_lab.agents.asyncio_runtime import AsyncioRuntime
 from harness_lab.agents.capped import CappedClient
 from harness_lab.agents.client import ModelClient, ModelError, ModelRequest, ModelResponse, ToolCall, ToolSpec
+from harness_lab.agents.driver import Driven, Turn, drive
 from harness_lab.agents.envelope import RunUsage, SubagentResult
 from harness_lab.agents.errors import AgentError
 from harness_lab.agents.events import Event, Events, RunFailed, RunFinished, RunStarted
@@ -40,6 +41,7 @@ __all__ = [
     "CappedClient",
     "Child",
     "Children",
+    "Driven",
     "Event",
     "Events",
     "Group",
@@ -81,6 +83,8 @@ __all__ = [
     "ToolCall",
     "ToolRegistry",
     "ToolSpec",
+    "Turn",
     "Work",
+    "drive",
     "record_approval",
 ]

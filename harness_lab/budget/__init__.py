@@ -8,6 +8,7 @@ from harness_lab.budget.run import Ceiling, RunBudget, RunContext, RunLedger
 from harness_lab.budget.scope import Scope
 from harness_lab.budget.scope_child import Child, ExecutionRetained, ReservationsOpen, WorkFailed
 from harness_lab.budget.scope_journal import Accounting, Event, Leak, NotDelivered, Settlement
+from harness_lab.budget.scope_spec import ScopeSpec
 from harness_lab.budget.spend import NOTHING, UNREPORTED, Quantity, Spend
 from harness_lab.budget.windows import Calendar, Rolling
 
@@ -38,6 +39,7 @@ __all__ = [
     "RunContext",
     "RunLedger",
     "Scope",
+    "ScopeSpec",
     "Settlement",
     "Spend",
     "WorkFailed",

@@ -20,7 +20,7 @@ from harness_lab.budget.scope_restore import restored_children, restored_pool
 from harness_lab.budget.spend import NOTHING, UNREPORTED, Quantity, Spend
 from harness_lab.clock import Time
 from harness_lab.errors import InputError
-from harness_lab.outcome import Cause, Code, Outcome, Refusal, Shortfall
+from harness_lab.outcome import CHANNELS, Cause, Code, Outcome, Refusal, Shortfall
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -44,6 +44,8 @@ class Scope(ScopeBooks):
         What ids in the tree begin with.
     deadline : Time or None
         When everything must have ended, nanoseconds; a moment, so that a restart does not move it.
+    share : tuple of int or None, optional
+        What a child gets that does not ask for itself; the driver takes no turn once that is not left.
 
     Attributes
     ----------
@@ -78,7 +80,9 @@ class Scope(ScopeBooks):
             Ids of children that are known to have died with the process; they are charged nothing more. Any other child
             without a last word is charged its whole ask, because nobody knows.
         """
-        scope = cls(restored_pool(journal, died), name=journal[0].by, deadline=journal[0].data["deadline"])
+        pool, about = restored_pool(journal, died), journal[0].data
+        share = None if about["share"] is None else tuple(about["share"])
+        scope = cls(pool, name=journal[0].by, deadline=about["deadline"], share=share)
         scope.journal[:] = journal
         scope.children[:] = restored_children(journal, scope.name)
         return scope
@@ -90,13 +94,14 @@ class Scope(ScopeBooks):
         scope = object.__new__(Scope)
         scope.pool, scope.name, scope.deadline, scope.journal = self.pool, child.id, child.deadline, self.journal
         scope.children, scope.finished, scope._inside, scope._line = [], False, child.allocation, deque()
+        scope.share = self.share
         child.scope, child.begun = scope, True
         return scope
 
     def spawn(
         self,
         name: str,
-        ask: Amounts,
+        ask: Amounts | None = None,
         *,
         key: str | None = None,
         task: str | None = None,
@@ -114,7 +119,7 @@ class Scope(ScopeBooks):
         name : str
             What the driver calls it.
         ask : tuple of int or None
-            By channel; None: drawn from what the scope has.
+            By channel, None: drawn from what the scope has. The scope's share if left out.
         key : str, optional
             Work with the same key is done once: a child that completed is returned as it is, one that did not is done
             again and says so.
@@ -140,7 +145,7 @@ class Scope(ScopeBooks):
                 return prior
         if refused is not None:
             return Refusal((refused,))
-        asked = self.pool.ask(ask, resources) if resources or self.pool.units else ask
+        asked = self._asked(ask, resources)
         child = Child(f"{self.name}:s{len(self.children)}", name, key, task, asked)
         child.deadline = _sooner(self.deadline, None if lasts_ns is None else Time(now + lasts_ns))
         if prior is not None:
@@ -223,6 +228,13 @@ class Scope(ScopeBooks):
         if self.deadline is not None and now >= self.deadline:
             return Shortfall(Code.DEADLINE, self.deadline, now, 0, "nothing", "time")
         return None
+
+    def _asked(self, ask: Amounts | None, resources: Mapping[str, Quantity] | None) -> Amounts:
+        asked = ask if ask is not None else self.share
+        if asked is None:
+            raise InputError("ask", expected="amounts by channel, or a share of the scope's", got=None)
+        plain = len(asked) != len(CHANNELS) or not (resources or self.pool.units)
+        return asked if plain else self.pool.ask(asked, resources)
 
     def _keyed(self, key: str) -> Child | None:
         return next((child for child in reversed(self.children) if child.key == key), None)

@@ -34,10 +34,13 @@ class ScopeBooks:
         In the order in which they were asked for.
     """
 
-    __slots__ = ("_inside", "_line", "children", "deadline", "finished", "journal", "name", "pool")
+    __slots__ = ("_inside", "_line", "children", "deadline", "finished", "journal", "name", "pool", "share")
 
-    def __init__(self, pool: ReservationPool, *, name: str = "root", deadline: Time | None = None) -> None:
+    def __init__(
+        self, pool: ReservationPool, *, name: str = "root", deadline: Time | None = None, share: Amounts | None = None
+    ) -> None:
         self.pool = pool
+        self.share = share
         self.name = name
         self.deadline = deadline
         self.journal: list[Event] = []
@@ -47,6 +50,7 @@ class ScopeBooks:
         self._line: deque[tuple[Child, Amounts | None]] = deque()
         limits = tuple(None if account.limit < 0 else account.limit for account in pool.root.accounts)
         about = {"limits": limits, "units": dict(pool.units), "deadline": deadline, "rules": asdict(pool.rules)}
+        about["share"] = share
         self._write("opened", None, about)
 
     def meter(self, child: Child, spend: Spend) -> None:
@@ -68,15 +72,9 @@ class ScopeBooks:
         else:
             self.pool.book(self._inside, spend, partial=True)
 
-    def before_turn(self, share: Amounts | None = None) -> tuple[Shortfall, ...]:
-        """Return why the driver must not take another turn: not even one more child's share would be left.
-
-        Parameters
-        ----------
-        share : tuple of int or None, optional
-            What a child of this driver gets.
-        """
-        asked = share if share is not None else (None,) * len(self.pool.channels)
+    def before_turn(self) -> tuple[Shortfall, ...]:
+        """Return why the driver must not take another turn: not even one more child's share would be left."""
+        asked = self.share if self.share is not None else (None,) * len(self.pool.channels)
         padded = (*asked, *[None] * (len(self.pool.channels) - len(asked)))
         least = tuple(max(a or 0, 1) if i == COST else a for i, a in enumerate(padded))
         return self.pool.shortfalls(least if self._inside.accounts[COST].limit >= 0 else padded, self._inside)
