@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from harness_lab.agents.conversation import Conversation
     from harness_lab.agents.record import NodeRecord
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Version of the settlement table's schema that these rows follow."""
 
 

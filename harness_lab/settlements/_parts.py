@@ -9,15 +9,14 @@ import secrets
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from harness_lab.errors import ReadError
+from harness_lab.settlements._keys import KEY, index
 from harness_lab.settlements._manifest import NAME, PREVIOUS, Manifest, sync_folder
-from harness_lab.settlements._versions import KEY
 from harness_lab.settlements.columns import CALL_COLUMNS, NODE_COLUMNS
 from harness_lab.settlements.schema import SCHEMA_VERSION, migrate
 from harness_lab.settlements.store import ARROW, PANDAS, VERSION_KEY, stored_version
@@ -25,6 +24,8 @@ from harness_lab.settlements.store import ARROW, PANDAS, VERSION_KEY, stored_ver
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
+
+    import pandas as pd
 
 _COLUMNS: Final = {"nodes": NODE_COLUMNS, "calls": CALL_COLUMNS}
 _ROW_GROUP: Final = 100_000
@@ -120,12 +121,12 @@ def without(folder: Path, manifest: Manifest, runs: pd.DataFrame) -> Manifest:
     folder, manifest
         The store.
     runs : DataFrame
-        The keys (``policy, scenario, run``) to leave out of the nodes; their names are left out of the calls.
+        The keys (``policy, scenario, run``) to leave out; calls that name no policy go by their run alone.
     """
     if runs.empty:
         return manifest
     names = pa.array(runs["run"].unique(), type=pa.string())
-    gone = pd.MultiIndex.from_frame(runs.fillna(""))
+    gone = index(runs, KEY)
     for table in ("nodes", "calls"):
         kept = dict(manifest.files(table))
         for name in manifest.files(table):
@@ -133,10 +134,10 @@ def without(folder: Path, manifest: Manifest, runs: pd.DataFrame) -> Manifest:
             if not part.count_rows(filter=ds.field("run").isin(names)):
                 continue
             rows = part.to_table()
-            drop = pc.is_in(rows["run"], value_set=names)
-            if table == "nodes":
-                keys = rows.select(list(KEY)).to_pandas().fillna("")
-                drop = pa.array(pd.MultiIndex.from_frame(keys).isin(gone))
+            drop = pa.array(index(rows.select(list(KEY)).to_pandas(), KEY).isin(gone))
+            if table == "calls":
+                silent = pc.and_(pc.is_null(rows["policy"]), pc.is_null(rows["scenario"]))
+                drop = pc.or_(drop, pc.and_(silent, pc.is_in(rows["run"], value_set=names)))
             del kept[name]
             rows = rows.filter(pc.invert(drop))
             if rows.num_rows:

@@ -9,16 +9,16 @@ import numpy as np
 import pandas as pd
 
 from harness_lab.errors import InputError
+from harness_lab.settlements._keys import KEY, index, placed
 from harness_lab.settlements.columns import CALL_NAMES, NODE_NAMES
 from harness_lab.settlements.schema import conform_calls
 
 if TYPE_CHECKING:
     from harness_lab.settlements.settlements import Settlements
 
-KEY: Final = ("policy", "scenario", "run")
 _PLACE: Final = {"run", "source", "line", "schema_version"}
 _NODE_CONTENT: Final = [name for name in NODE_NAMES if name not in _PLACE]
-_CALL_CONTENT: Final = [name for name in CALL_NAMES if name not in _PLACE]
+_CALL_CONTENT: Final = [name for name in CALL_NAMES if name not in _PLACE | set(KEY)]
 _SUFFIX: Final = re.compile(r"~\d+$")
 MOST_OF_A_NAME: Final = 9
 """Runs of one name that a store tells apart: ``x``, ``x~2`` ... ``x~9``."""
@@ -59,35 +59,36 @@ def decide(*, new: Settlements, stored: Settlements) -> Verdict:
     Two readings of one name are the same run if it started at the same instant; where no start is known, if they come
     from a file of the same name. Otherwise the one that comes is another run, and is stored as ``NAME~2`` and so on.
     """
-    new_nodes, new_calls = new.nodes, conform_calls({}) if new.calls is None else new.calls
-    old_calls = conform_calls({}) if stored.calls is None else stored.calls
-    _refuse_shared_calls(new_nodes, stored.nodes, len(new_calls) + len(old_calls))
+    new_nodes, new_calls = new.nodes, _placed(new)
+    old_calls = _placed(stored)
     theirs, ours = _digests(new_nodes, new_calls), _digests(stored.nodes, old_calls)
     names, action = _match(theirs, ours)
     counts = {word: int((action == word).sum()) for word in ("added", "replaced", "unchanged", "kept_older")}
     take = np.isin(action, ["added", "replaced"])
     renamed = theirs[["policy", "scenario", "run"]].assign(name=names)[take]
     nodes = _renamed(new_nodes, renamed, list(KEY))
-    calls = _renamed(new_calls, renamed.drop_duplicates("run"), ["run"])
+    calls = _renamed(new_calls, renamed, list(KEY))
     gone = renamed[action[take] == "replaced"].drop(columns="run").rename(columns={"name": "run"})
     return Verdict(nodes, calls, gone[list(KEY)], counts)
 
 
-def _refuse_shared_calls(new: pd.DataFrame, old: pd.DataFrame, calls: int) -> None:
-    """Raise if calls cannot be told apart: they name their run, but not its policy or scenario."""
-    keys = pd.concat([new[list(KEY)], old[list(KEY)]]).drop_duplicates()
-    if calls and keys["run"].duplicated().any():
-        hint = "keep a store for each policy, or append without calls"
-        got = f"run {keys['run'][keys['run'].duplicated()].iloc[0]} under several"
-        raise InputError("store", expected="one policy and scenario for each run with call rows", got=got, hint=hint)
+def _placed(table: Settlements) -> pd.DataFrame:
+    """Return the call rows, each with the policy and scenario of its run."""
+    calls = conform_calls({}) if table.calls is None else table.calls
+    filled, unclear = placed(table.nodes, calls)
+    if unclear is not None:
+        hint = "write the tables of each policy to a store of its own"
+        got = f"run {unclear} under several, and calls that name none"
+        raise InputError("store", expected="calls that name the policy and scenario of their run", got=got, hint=hint)
+    return filled
 
 
 def _renamed(rows: pd.DataFrame, names: pd.DataFrame, key: list[str]) -> pd.DataFrame:
     """Return the rows whose run is to be taken, under the name it gets."""
     if rows.empty or names.empty:
         return rows.iloc[:0]
-    given = names.set_index(pd.MultiIndex.from_frame(names[key].astype("string").fillna("")))["name"]
-    mine = given.reindex(pd.MultiIndex.from_frame(rows[key].astype("string").fillna(""))).array
+    given = names.set_index(index(names, key))["name"]
+    mine = given.reindex(index(rows, key)).array
     kept = rows.assign(run=mine)
     return kept[kept["run"].notna()].astype({"run": "string"}).reset_index(drop=True)
 
@@ -96,8 +97,8 @@ def _digests(nodes: pd.DataFrame, calls: pd.DataFrame) -> pd.DataFrame:
     """Return one row per run: its key, what it says (a digest of all its rows), how much it knows, when it began."""
     hashes = pd.util.hash_pandas_object(nodes[_NODE_CONTENT], index=False).to_numpy()
     calls_hash = pd.util.hash_pandas_object(calls[_CALL_CONTENT], index=False).to_numpy()
-    of_calls = pd.DataFrame({"run": calls["run"], "calls_digest": calls_hash, "calls_stored": 1})
-    of_calls = of_calls.groupby("run", sort=False, as_index=False).sum()
+    of_calls = pd.DataFrame({"calls_digest": calls_hash, "calls_stored": 1}, index=index(calls, KEY))
+    of_calls = of_calls.groupby(level=list(range(len(KEY))), sort=False).sum()
     rows = nodes[[*KEY, "start_ns", "source"]].assign(
         digest=hashes,
         nodes_stored=1,
@@ -109,7 +110,7 @@ def _digests(nodes: pd.DataFrame, calls: pd.DataFrame) -> pd.DataFrame:
         digest=("digest", "sum"), nodes_stored=("nodes_stored", "sum"), made=("made", "sum"), tokens=("tokens", "sum"),
         start=("start_ns", "min"), source=("source", "first"),
     )  # fmt: skip
-    mine = of_calls.set_index("run").reindex(found["run"], fill_value=0)  # keeps unsigned 64 bits
+    mine = of_calls.reindex(index(found, KEY), fill_value=0)  # keeps unsigned 64 bits
     return found.assign(calls_digest=mine["calls_digest"].array, calls_stored=mine["calls_stored"].array)
 
 

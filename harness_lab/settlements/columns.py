@@ -96,6 +96,10 @@ NODE_COLUMNS: Final[tuple[Column, ...]] = (
     _text("backend", "what carried the agent or its model calls; NA: unknown"),
     _text("model", "the model asked for; NA: unknown"),
     _text("served_model", "the model that answered; several are sorted and joined by ' + '; NA: unknown"),
+    _text(
+        "model_usage",
+        "what each model used, of records that tell no calls: canonical JSON, model to counts and cost; NA: not told",
+    ),
     _text("context", "digest of the context policy (what is sent before the task); NA: its own key, 'unknown'"),
     _text("context_fields", "what the digest was made of, as canonical JSON; NA: unknown"),
     _flag("context_inferred", "the record hides the context and context is a fingerprint; NA: no context"),
@@ -138,6 +142,7 @@ NODE_COLUMNS: Final[tuple[Column, ...]] = (
 CALL_COLUMNS: Final[tuple[Column, ...]] = (
     _text("run", "the run, as in the nodes table; never NA"),
     _text("policy", "name of the limit policy that was simulated; NA: recorded"),
+    _text("scenario", "name of the simulated scenario; NA: recorded"),
     _text("node", "the node, as in the nodes table; never NA"),
     _count("call", "number of the call within its node, from 0; NA: unknown"),
     _count("attempt", "which try of this call, from 0; NA: unknown"),

@@ -31,8 +31,9 @@ import pyarrow.dataset as ds
 
 from harness_lab.errors import InputError, ReadError
 from harness_lab.settlements import _parts
+from harness_lab.settlements._keys import KEY, calls_of
 from harness_lab.settlements._manifest import Manifest, locked
-from harness_lab.settlements._versions import KEY, base_of, decide
+from harness_lab.settlements._versions import base_of, decide
 from harness_lab.settlements.columns import CALL_COLUMNS, CALL_NAMES, NODE_COLUMNS, NODE_NAMES
 from harness_lab.settlements.schema import conform_calls, conform_nodes
 from harness_lab.settlements.settlements import Settlements
@@ -207,8 +208,7 @@ class SettlementStore:
         if condition is None:
             return Settlements(nodes=nodes, calls=_frame(_parts.scan(self.path, manifest, "calls"), "calls"))
         calls = self._rows("calls", nodes["run"].unique(), manifest)
-        mine = pd.MultiIndex.from_frame(calls[["run", "node"]]).isin(pd.MultiIndex.from_frame(nodes[["run", "node"]]))
-        return Settlements(nodes=nodes, calls=calls[mine].reset_index(drop=True))
+        return Settlements(nodes=nodes, calls=calls_of(nodes, calls))
 
     def sql(self, query: str) -> pd.DataFrame:
         """Ask the store in SQL; the tables are ``nodes`` and ``calls``.

@@ -28,7 +28,7 @@ from harness_lab.settlements.columns import (
     Column,
 )
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 """The version that this program writes; it reads this one and all older ones.
 
 =======  ===============================================================================================
@@ -36,7 +36,9 @@ version  what is new
 =======  ===============================================================================================
 1        the first
 2        ``placeholder_calls`` (nodes), ``output_placeholder`` and ``output_chars`` (calls): output counts that
-         are known to be too low, and what they can be estimated from; ``policy`` (calls)
+         are known to be too low, and what they can be estimated from
+3        ``policy`` and ``scenario`` (calls): runs of one name under several policies; ``model_usage`` (nodes): what
+         each model used where no calls are recorded
 =======  ===============================================================================================
 """
 
@@ -52,7 +54,7 @@ def _marked(version: int) -> Migration:
     return step
 
 
-MIGRATIONS: Final[Mapping[int, Migration]] = {1: _marked(2)}
+MIGRATIONS: Final[Mapping[int, Migration]] = {1: _marked(2), 2: _marked(3)}
 """From a version to the step that makes the next one of it; each is tested with a stored file of that version."""
 
 Columns = Mapping[str, Any]

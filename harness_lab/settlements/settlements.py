@@ -13,6 +13,7 @@ import pandas as pd
 from harness_lab.clock import NS_PER_S
 from harness_lab.errors import InputError
 from harness_lab.settlements import store
+from harness_lab.settlements._keys import calls_of, placed
 from harness_lab.settlements.columns import CALL_NAMES, NODE_NAMES
 from harness_lab.settlements.report import ReadReport
 from harness_lab.settlements.schema import Columns, conform_calls, conform_nodes
@@ -123,11 +124,7 @@ class Settlements:
         return Settlements(nodes=nodes, calls=self._calls_of(nodes), report=self.report)
 
     def _calls_of(self, nodes: pd.DataFrame) -> pd.DataFrame | None:
-        if self.calls is None:
-            return None
-        kept = pd.MultiIndex.from_frame(nodes[["run", "node"]])
-        mine = pd.MultiIndex.from_frame(self.calls[["run", "node"]]).isin(kept)
-        return self.calls[mine].reset_index(drop=True)
+        return None if self.calls is None else calls_of(nodes, placed(self.nodes, self.calls)[0])
 
     def to_frame(self) -> pd.DataFrame:
         """Return the nodes as a DataFrame (a copy: changing it changes nothing here)."""

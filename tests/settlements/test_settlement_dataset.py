@@ -14,7 +14,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from harness_lab.errors import InputError, ReadError
-from harness_lab.settlements import Settlements, SettlementStore, read
+from harness_lab.settlements import SCHEMA_VERSION, Settlements, SettlementStore, read
 from harness_lab.settlements.dataset import open_store
 
 STORED = Path(__file__).parent / "stored"
@@ -98,13 +98,33 @@ def test_simulated_runs_are_known_by_policy_and_scenario_too(tmp_path) -> None:
     assert store.runs() == 4
 
 
-def test_calls_that_cannot_be_told_apart_are_refused(tmp_path) -> None:
+def simulated(policy: str | None, *, named: bool = True, output: int = 1) -> Settlements:
+    """Return run "0" under a policy, with one call."""
+    calls = {"run": ["0"], "node": "0", "call": 0, "output": output, "policy": policy if named else None}
+    return Settlements.from_columns({"run": ["0"], "node": "0", "policy": policy, "scenario": "base"}, calls)
+
+
+def test_a_run_under_several_policies_keeps_the_calls_of_each(tmp_path) -> None:
     store = SettlementStore(tmp_path)
-    store.append(run("0"))
-    simulated = Settlements.from_columns({"run": ["0"], "node": "0", "policy": "pool"})
-    with pytest.raises(InputError, match=r"^store: expected one policy and scenario for each run with call rows"):
-        store.append(simulated)
-    assert len(store) == 1
+    store.append(simulated("pool"))
+    store.append(simulated("ledger", output=2))
+    assert store.append(simulated("pool")).unchanged == 1
+    assert store.append(simulated("ledger", output=3)).replaced == 1
+    found = {policy: store.read(policy=policy).calls["output"].tolist() for policy in ("pool", "ledger")}
+    assert found == {"pool": [1], "ledger": [3]}
+    assert store.read().where(policy="ledger").calls["output"].tolist() == [3]
+
+
+def test_calls_take_the_only_policy_of_their_run(tmp_path) -> None:
+    store = SettlementStore(tmp_path)
+    store.append(simulated("pool", named=False))
+    assert store.read().calls[["policy", "scenario"]].iloc[0].tolist() == ["pool", "base"]
+
+
+def test_calls_that_cannot_be_told_apart_are_refused(tmp_path) -> None:
+    both = Settlements.concat([simulated("pool", named=False), simulated("ledger", named=False)])
+    with pytest.raises(InputError, match=r"^store: expected calls that name the policy and scenario of their run"):
+        SettlementStore(tmp_path).append(both)
 
 
 def test_only_the_columns_and_rows_that_were_asked_for_are_read(tmp_path) -> None:
@@ -125,18 +145,19 @@ def test_unknown_is_a_condition_too(tmp_path) -> None:
     assert store.read(start_ns=None).nodes["run"].tolist() == ["b"]
 
 
-def test_a_store_of_version_1_is_read_and_appended_to(tmp_path) -> None:
-    for table, file in (("nodes", "version-1.parquet"), ("calls", "version-1.calls.parquet")):
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_store_of_an_older_version_is_read_and_appended_to(tmp_path, version: int) -> None:
+    for table, file in (("nodes", f"version-{version}.parquet"), ("calls", f"version-{version}.calls.parquet")):
         (tmp_path / table).mkdir()
         (tmp_path / table / "000001-old.parquet").write_bytes((STORED / file).read_bytes())
     names = {"nodes": {"nodes/000001-old.parquet": 3}, "calls": {"calls/000001-old.parquet": 3}}
-    old = {"kind": "harness_lab settlement store", "schema_version": 1, "generation": 1, **names}
+    old = {"kind": "harness_lab settlement store", "schema_version": version, "generation": 1, **names}
     (tmp_path / "store.json").write_text(json.dumps(old))
     store = open_store(tmp_path)
-    assert store.append(Settlements.from_parquet(STORED / "version-1.parquet")).unchanged == 2
+    assert store.append(Settlements.from_parquet(STORED / f"version-{version}.parquet")).unchanged == 2
     assert store.append(run("new")).nodes == 4
     assert sorted(store.read().nodes["run"]) == ["a", "a", "b", "new"]
-    assert json.loads((tmp_path / "store.json").read_text())["schema_version"] == 2
+    assert json.loads((tmp_path / "store.json").read_text())["schema_version"] == SCHEMA_VERSION
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path) -> None:
@@ -167,7 +188,7 @@ def test_a_store_of_a_newer_schema_is_refused(tmp_path) -> None:
     store.append(run("a"))
     data = json.loads((tmp_path / "store.json").read_text()) | {"schema_version": 99}
     (tmp_path / "store.json").write_text(json.dumps(data))
-    with pytest.raises(ReadError, match=r"^schema_version: expected at most 2, got 99.*newer harness_lab"):
+    with pytest.raises(ReadError, match=r"^schema_version: expected at most 3, got 99.*newer harness_lab"):
         SettlementStore(tmp_path)
 
 

@@ -98,9 +98,9 @@ def test_a_newer_schema_is_refused_and_an_older_one_is_brought_up_step_by_step()
     old = pd.DataFrame({"run": ["a"], "knot": ["0"]})
     step = {1: lambda frame: frame.rename(columns={"knot": "node"}), 2: lambda frame: frame.assign(calls=1)}
     assert list(migrate(old, version=1, migrations=step, target=3).columns) == ["run", "node", "calls"]
-    with pytest.raises(ReadError, match=r"^schema_version: expected at most 2, got 3"):
-        migrate(old, version=3)
-    with pytest.raises(ReadError, match=r"can be brought to 2, got 0"):
+    with pytest.raises(ReadError, match=r"^schema_version: expected at most 3, got 4"):
+        migrate(old, version=4)
+    with pytest.raises(ReadError, match=r"can be brought to 3, got 0"):
         migrate(old, version=0)
     with pytest.raises(InputError, match=r"^nodes\.schema_version"):
         conform_nodes({**ONE, "schema_version": [SCHEMA_VERSION + 1]})

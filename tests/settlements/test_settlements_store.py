@@ -20,9 +20,9 @@ def test_the_schema_version_is_in_the_file(tmp_path) -> None:
 
 def test_a_table_of_a_newer_version_is_refused(tmp_path) -> None:
     place = ONE.to_parquet(tmp_path / "one.parquet")
-    newer = pq.read_table(place).replace_schema_metadata({VERSION_KEY: b"3"})
+    newer = pq.read_table(place).replace_schema_metadata({VERSION_KEY: b"4"})
     pq.write_table(newer, place)
-    with pytest.raises(ReadError, match=r"^schema_version: expected at most 2, got 3.*newer harness_lab"):
+    with pytest.raises(ReadError, match=r"^schema_version: expected at most 3, got 4.*newer harness_lab"):
         Settlements.from_parquet(place)
 
 
@@ -65,3 +65,15 @@ def test_a_stored_table_of_version_1_is_read_with_what_it_could_not_know_unknown
     assert table.calls["input_total"].tolist() == [110, 150, 50]
     for new in (table.nodes["placeholder_calls"], table.calls["output_placeholder"], table.calls["output_chars"]):
         assert new.isna().all()
+
+
+def test_a_stored_table_of_version_2_is_read_and_its_calls_belong_to_the_policy_of_their_run() -> None:
+    place = Path(__file__).parent / "stored" / "version-2.parquet"
+    assert stored_version(pq.read_schema(place).metadata) == 2
+    assert "policy" not in pq.read_schema(calls_path(place)).names
+    table = Settlements.from_parquet(place)
+    assert table.nodes["schema_version"].tolist() == [SCHEMA_VERSION] * 3
+    assert table.nodes["model_usage"].isna().all()
+    chosen = table.where(node="1")
+    assert chosen.calls[["policy", "scenario"]].drop_duplicates().to_numpy().tolist() == [["p", "base"]]
+    assert chosen.calls["output"].tolist() == [3, 4]
