@@ -31,11 +31,14 @@ _HOMES = {
     "harness_lab.simulate": (
         "AgentProfile",
         "Experiment",
+        "Precision",
+        "Scenario",
         "Spawn",
         "Workload",
         "explain",
         "fit_world",
         "load_experiment",
+        "replay",
     ),
     "harness_lab.stats": ("Distribution",),
     "harness_lab.usage": ("amounts",),
@@ -65,14 +68,17 @@ __all__ = [  # noqa: RUF022 - by what one does with them
     "Experiment",
     "MockProvider",
     "ModelProfile",
+    "Precision",
     "Price",
     "PriceTable",
+    "Scenario",
     "Spawn",
     "Workload",
     "explain",
     "fit_world",
     "from_genai_prices",
     "load_experiment",
+    "replay",
     # analyse
     "ceiling",
     "ceiling_curve",
@@ -100,7 +106,18 @@ if TYPE_CHECKING:
     from harness_lab.pricing import Price, PriceTable, from_genai_prices
     from harness_lab.providers import MockProvider, ModelProfile
     from harness_lab.settlements import Settlements, read
-    from harness_lab.simulate import AgentProfile, Experiment, Spawn, Workload, explain, fit_world, load_experiment
+    from harness_lab.simulate import (
+        AgentProfile,
+        Experiment,
+        Precision,
+        Scenario,
+        Spawn,
+        Workload,
+        explain,
+        fit_world,
+        load_experiment,
+        replay,
+    )
     from harness_lab.stats import Distribution
     from harness_lab.usage import amounts
 

@@ -4,6 +4,8 @@ from harness_lab.simulate.config import build_experiment, load_experiment
 from harness_lab.simulate.experiment import Experiment
 from harness_lab.simulate.explain import Timeline, explain
 from harness_lab.simulate.fit import FittedWorld, fit_world
+from harness_lab.simulate.incident import replay
+from harness_lab.simulate.incident_result import Incident
 from harness_lab.simulate.kernel import Kernel
 from harness_lab.simulate.plan import plan_provider, plan_workload
 from harness_lab.simulate.plan_result import simulate_plan, sum_of_percentiles_error
@@ -23,6 +25,7 @@ __all__ = [
     "DecisionCheck",
     "Experiment",
     "FittedWorld",
+    "Incident",
     "Kernel",
     "Precision",
     "RecordedNode",
@@ -43,6 +46,7 @@ __all__ = [
     "plan_provider",
     "plan_workload",
     "recorded_runs",
+    "replay",
     "simulate_plan",
     "sum_of_percentiles_error",
 ]
