@@ -72,14 +72,23 @@ class ContextLedger(SharedLedger):
         How declarations are counted.
     declared : RunBudget or None
         For a child that is run by hand: its declaration, under `context` as its parent's.
+    charge_hold : bool
+        Whether a call without reported cost is charged its worst case where it has one.
     """
 
     __slots__ = ("_announced", "_begins", "_rules", "accounts")
 
-    def __init__(self, context: RunContext, run_rules: AgentRules, *, declared: RunBudget | None = None) -> None:
+    def __init__(
+        self,
+        context: RunContext,
+        run_rules: AgentRules,
+        *,
+        declared: RunBudget | None = None,
+        charge_hold: bool = False,
+    ) -> None:
         self.ledger = context.ledger
         self.index = 0
-        self._charge_hold = False
+        self._charge_hold = charge_hold
         self._rules = run_rules
         self._announced: dict[Path, Ceiling] = {}
         self.accounts: dict[Path, Account] = {}

@@ -11,6 +11,7 @@ from harness_lab.agents.errors import AgentError
 from harness_lab.agents.place import Place, new_run_id
 from harness_lab.agents.readout import reason
 from harness_lab.agents.response import failure_of, result_of
+from harness_lab.agents.runtime_limits import groups_of
 from harness_lab.agents.subagent_call import ask_of, may_start, never_ran, opener
 from harness_lab.agents.subagent_tool import SubagentTool
 from harness_lab.agents.tree import Tree
@@ -86,7 +87,8 @@ class SubagentRunner:
         stop = child_stop(context, declared, self.runtime.rules)
         if stop is not None:
             return never_ran(subagent, parent_run_id, ledger, Outcome.EXHAUSTED, stop)
-        tree = Tree(self.runtime, context, AsyncioRuntime(), depth=context.depth + 1, declared=declared)
+        depth, groups = context.depth + 1, groups_of(parent, None)
+        tree = Tree(self.runtime, context, AsyncioRuntime(), depth=depth, declared=declared, groups=groups)
         child = self._conversation(tree, subagent, parent, (mode, above), parent_run_id, task)
         record = await tree.run(child, ask_of(declared))
         return result_of(subagent, child, record)

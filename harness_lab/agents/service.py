@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
 from harness_lab.agents.asyncio_runtime import AsyncioRuntime
-from harness_lab.agents.context_ledger import ChildCeilings
 from harness_lab.agents.conversation import Conversation
 from harness_lab.agents.envelope import RunUsage
 from harness_lab.agents.errors import not_permitted
@@ -16,34 +15,27 @@ from harness_lab.agents.place import Place, new_run_id
 from harness_lab.agents.response import closing_of, failure_of, response_of
 from harness_lab.agents.rules import OURS, AgentRules, rules_named
 from harness_lab.agents.runner import SubagentRunner
+from harness_lab.agents.runtime_limits import RuntimeLimits, groups_of
 from harness_lab.agents.session import Sessions
 from harness_lab.agents.subagent_call import ask_of
 from harness_lab.agents.tools import ToolRegistry
 from harness_lab.agents.tree import Tree
 from harness_lab.budget import RunBudget, RunContext
-from harness_lab.clock import ns
 from harness_lab.errors import InputError
 from harness_lab.outcome import Outcome
-from harness_lab.policies.at_limit import ComposedAtLimit
-from harness_lab.policies.compose import Composed
-from harness_lab.policies.hard_cap import CallHolds
-from harness_lab.policies.opened import name_run
 from harness_lab.usage import optional_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from harness_lab.agents.client import ModelClient, ModelRequest
-    from harness_lab.agents.context_ledger import ContextLedger
     from harness_lab.agents.modes import AgentMode, ModeRegistry
     from harness_lab.agents.record import NodeRecord
     from harness_lab.agents.recorder import SettlementRecorder
     from harness_lab.agents.response import AgentResponse
     from harness_lab.agents.session import Session
     from harness_lab.agents.tools import ToolAuthorizer
-    from harness_lab.clock import Time
-    from harness_lab.policies import PolicySpec
-    from harness_lab.policies.protocol import Module
+    from harness_lab.policies import OpenPolicy, PolicySpec, Shadowed
     from harness_lab.usage import Amounts
 
 Offer = Literal["automatic", "by-hand"]
@@ -76,9 +68,12 @@ class AgentRuntime:
         The operator's bound on a session's own step limit; None: no bound.
     max_cost_usd, max_seconds : float or None
         Cost and time of a run without a context; None: no limit.
-    policy : PolicySpec or None
-        More modules (pool, floors, tree limits) behind the run's ledger. A shared ledger in it is the budget of runs
-        without a context.
+    policy : PolicySpec, OpenPolicy, Shadowed or None
+        More modules behind the run's ledger: pool, floors, tree limits, and those whose state outlives a run. A shared
+        ledger in it is the budget of runs without a context. A spec is opened here and closed by :meth:`close`; an open
+        policy may serve several runtimes of one thread. One that is ``Shadowed`` is asked and never obeyed.
+    shadow : Shadowed or None
+        A policy to be tried out beside those in force.
     bound : callable, optional
         ``(request) -> Amounts``: the worst case of a call, for modules that hold it; None: cannot be bounded.
     tell_budget : bool
@@ -100,7 +95,8 @@ class AgentRuntime:
         max_steps_ceiling: int | None = 40,
         max_cost_usd: float | None = None,
         max_seconds: float | None = None,
-        policy: PolicySpec | None = None,
+        policy: PolicySpec | OpenPolicy | Shadowed | None = None,
+        shadow: Shadowed | None = None,
         bound: Callable[[ModelRequest], Amounts] | None = None,
         tell_budget: bool = False,
     ) -> None:
@@ -119,7 +115,7 @@ class AgentRuntime:
         self.tell_budget = tell_budget
         self.max_steps_ceiling = optional_count("max_steps_ceiling", max_steps_ceiling)
         self._own = RunBudget(0, max_cost_usd, max_seconds)
-        self._policy = policy
+        self._limits = RuntimeLimits(policy, shadow)
         self.runner = SubagentRunner(self.sessions, self)
 
     async def send(
@@ -129,6 +125,7 @@ class AgentRuntime:
         *,
         tool_names: Sequence[str] | None = None,
         context: RunContext | None = None,
+        groups: Mapping[str, str] | None = None,
     ) -> AgentResponse:
         """Run a turn.
 
@@ -142,6 +139,8 @@ class AgentRuntime:
             Narrows the mode's tools; None: all of them, empty: none.
         context : RunContext or None
             The budget and the ledger of this run, in place of the configured ones.
+        groups : mapping of str to str or None
+            Who runs it, for period budgets: ``{"team": "search"}``. The session and its participant are named already.
 
         Raises
         ------
@@ -158,7 +157,7 @@ class AgentRuntime:
             context = RunContext.root(run_id, self.root_budget(mode, session), clock=runtime)
         if context.too_deep():
             raise not_permitted(f"it is nested {context.depth} deep, at or below the fourth level")
-        tree = Tree(self, context, runtime, depth=context.depth)
+        tree = Tree(self, context, runtime, depth=context.depth, groups=groups_of(session, groups))
         model, model_from = self.model_of(mode, session)
         place = Place(
             tree=tree,
@@ -185,7 +184,7 @@ class AgentRuntime:
 
         Steps are the session's own limit, bounded by the operator's ceiling; without one the mode's.
         """
-        shared = None if self._policy is None else self._policy.module("shared_ledger")
+        shared = self._limits.shared_ledger
         steps = mode.max_steps if shared is None else shared.max_steps
         if session.max_steps is not None:
             own, ceiling = session.max_steps, self.max_steps_ceiling
@@ -199,21 +198,20 @@ class AgentRuntime:
             return session.model, "session"
         return (mode.model, "mode") if mode.model is not None else ("unknown", "unknown")
 
-    def policy_for(self, ledger: ContextLedger, levels: Module, now: Time) -> Composed:
-        """Return the policy of one tree: the ledger, levels, what a child could use, what was configured besides."""
-        spec, first = self._policy, (ledger, levels, ChildCeilings(ledger))
-        if spec is None:
-            return Composed(first)
-        more = [module.build(now) for module in spec.modules if module.kind != "shared_ledger"]
-        name_run(more, ledger.ledger.root_run_id)
-        for module in more:
-            if isinstance(module, CallHolds):
-                spent = ledger.ledger
-                module.carry_on(spent.cost_nusd, spent.unmetered_runs, root_counts_it=ledger.whole)
-        wait = None if spec.max_wait_s is None else ns(spec.max_wait_s)
-        if spec.at_limit is not None:
-            return ComposedAtLimit([*first, *more], max_wait_ns=wait, at_limit=spec.at_limit)
-        return Composed([*first, *more], max_wait_ns=wait)
+    def close(self) -> None:
+        """Close the policies that were opened here; what is on disk stays."""
+        self._limits.close()
+
+    def __enter__(self) -> AgentRuntime:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def limits(self) -> RuntimeLimits:
+        """What is asked besides each run's ledger."""
+        return self._limits
 
     def started(self, conversation: Conversation) -> None:
         """Tell of a run that begins."""

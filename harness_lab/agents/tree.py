@@ -14,6 +14,8 @@ from harness_lab.policies.tree_limits import TreeLimitsSpec
 from harness_lab.usage import amounts
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from harness_lab.agents.conversation import Conversation
     from harness_lab.agents.ports import Call, Reply, Runtime
     from harness_lab.agents.record import NodeRecord
@@ -39,6 +41,8 @@ class Tree:
         For a child that is run by hand: its declaration.
     depth : int
         Depth of the node at which it begins.
+    groups : mapping of str to str, optional
+        Who runs it.
 
     Attributes
     ----------
@@ -54,13 +58,15 @@ class Tree:
         *,
         depth: int,
         declared: RunBudget | None = None,
+        groups: Mapping[str, str] | None = None,
     ) -> None:
         self.context = context
         self.depth = depth
-        self.ledger = ContextLedger(context, service.rules, declared=declared)
-        levels = TreeLimitsSpec(max_depth=max(0, MAX_LEVELS - 1 - depth)).build(runtime.now())
+        now, limits = runtime.now(), service.limits
+        self.ledger = ContextLedger(context, service.rules, declared=declared, charge_hold=limits.charges_hold)
+        levels = TreeLimitsSpec(max_depth=max(0, MAX_LEVELS - 1 - depth)).build(now)
         self._service = service
-        self._harness = Harness(runtime, service.policy_for(self.ledger, levels, runtime.now()), self, self)
+        self._harness = Harness(runtime, limits.policy_of(self.ledger, levels, groups or {}, now), self, self)
         self._conversations: dict[Path, Conversation] = {}
         self._speaking: dict[int, Conversation] = {}
         self._calls = 0

@@ -74,7 +74,7 @@ class DurableAccount(AccountView):
     >>> print(account.balance())
     account
       calls: limit none, spent 1, held 0, left none
-      cost: limit $1.000000000, spent $0.120000000, held $0.000000000, left $0.880000000
+      cost: limit $1.00, spent $0.12, held $0.00, left $0.88
     >>> account.close()
     """
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from harness_lab.outcome import CHANNELS, COST
-from harness_lab.usage import usd
+from harness_lab.outcome import CHANNELS, amount_text
 
 if TYPE_CHECKING:
     from harness_lab.usage import Amounts
@@ -139,6 +138,4 @@ class Event:
 
 
 def _figure(channel: int, value: int | None) -> str:
-    if value is None:
-        return "none"
-    return f"${usd(value):,.9f}" if channel == COST else f"{value:,}"
+    return "none" if value is None else amount_text(CHANNELS[channel], value)

@@ -204,7 +204,7 @@ def test_a15_a_missing_cost_makes_spend_unknown_and_is_never_zero(make: Callable
     balance = account.balance()
     assert (balance.spent[COST], balance.unknown[COST], balance.free[COST]) == (nusd(0.40), 1, None)
     assert balance.spent[CHANNELS.index("tokens")] == 120_000
-    assert "spent at least (1 of unknown size) $0.400000000" in balance.summary()
+    assert "spent at least (1 of unknown size) $0.40" in balance.summary()
 
 
 def test_a16_a_partly_unknown_total_is_a_lower_bound_with_its_coverage(make: Callable[..., DurableAccount]) -> None:
@@ -301,7 +301,7 @@ def test_a54_money_adds_exactly_in_any_order(make: Callable[..., DurableAccount]
     assert all(isinstance(spend(account, name, 0.10), HoldRecord) for name in names)
     assert isinstance(account.hold("eleventh", usd(0.10), 1), Refusal)
     assert account.balance().spent[COST] == nusd(1)
-    assert "spent $1.000000000" in account.balance().summary()
+    assert "spent $1.00" in account.balance().summary()
 
 
 def test_a54_small_amounts_add_exactly() -> None:
