@@ -270,5 +270,30 @@ DELEGATION_ROWS: Final = (
          lambda c: _tree_op(c) == "record" and _drifts(c["when"]["costs"]), "after_each"),
 )  # fmt: skip
 
-DEVIATIONS: Final[tuple[Deviation, ...]] = (*PRISM_ROWS, *TANGLE_ROWS, *TREE_ROWS, *ITERATION_ROWS, *DELEGATION_ROWS)
+PUBLIC: Final = "public-cases"
+
+
+def _operation(name: str) -> Callable[[Case], bool]:
+    return lambda case: _tree_op(case) == name
+
+
+PUBLIC_ROWS: Final = (
+    _row(PUBLIC, "A-50", "a missing split leaves the price unknown for a limit; repriced records have a default rate",
+         _operation("price cache writes"), "without_the_split"),
+    _aside(PUBLIC, "A-14-open", "nothing is admitted that could not be checked: there is no way to fail open",
+           _operation("fail open")),
+    _aside(PUBLIC, "A-20-estimated", "no estimate stands in for usage that was not reported: it stays unknown",
+           _operation("estimate usage")),
+    _aside(PUBLIC, "A-51-marginal", "a tier reprices the whole request, as every price list that is read here has it",
+           _operation("marginal tiers")),
+)  # fmt: skip
+
+DEVIATIONS: Final[tuple[Deviation, ...]] = (
+    *PRISM_ROWS,
+    *TANGLE_ROWS,
+    *TREE_ROWS,
+    *ITERATION_ROWS,
+    *DELEGATION_ROWS,
+    *PUBLIC_ROWS,
+)
 """Every row; the first that covers a case counts."""
