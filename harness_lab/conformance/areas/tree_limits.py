@@ -6,23 +6,29 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from harness_lab.agents.groups import Agents, Operation, StartRefused
+from harness_lab.agents.harness_agent import HarnessAgent
+from harness_lab.agents.ports import Child, Children, Rest
 from harness_lab.clock import NS_PER_S, Time
 from harness_lab.conformance.areas import tree_groups, tree_time
 from harness_lab.conformance.areas.tree_play import MS, Tree, limits_of, ran, tried
 from harness_lab.conformance.shapes import Area, UnknownShape, differences, dispatched, operation
 from harness_lab.limits import HARNESS_DEFAULTS, SubagentBudget
 from harness_lab.outcome import Refusal
-from harness_lab.policies import Grant, SpawnAsk, tree_limits
+from harness_lab.policies import COMPLETED, Grant, SpawnAsk, tree_limits
+from harness_lab.providers import MockProvider
 from harness_lab.usage import amounts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from harness_lab.agents.ports import Brain
+    from harness_lab.agents.record import NodeRecord
     from harness_lab.conformance.shapes import Answer, Case
 
 SPELLING: Final = {"maxDepth": "max_depth", "maxConcurrent": "max_concurrent", "maxCalls": "max_calls"}
 UNDER: Final = "preset"
 """Where a case that is carried out carries the preset under which it is."""
+_NO_MODEL: Final = MockProvider(models={}).compile()
 MOST: Final = 200
 """Children that are started at most where a limit should stop them earlier."""
 
@@ -229,14 +235,36 @@ def cancelled(_case: Case) -> Answer:
 
 
 def inner_harness(case: Case) -> Answer:
-    """Let a child start children of its own under its parent's limits."""
-    tree = Tree(case["given"]["outer_limits"], case.get(UNDER))
+    """Let a whole harness run as a child and start a child of its own, under its parent's limits."""
+    tree, nodes = Tree(case["given"]["outer_limits"], case.get(UNDER)), Nodes()
 
-    async def inner(below: Agents, _task: Any) -> bool:
-        return isinstance(tried(below, "w"), str)
+    def brain(_task: Any) -> Brain:
+        yield Children([Child(agent="w", budget=amounts(), call=0, slot=0, brain=leaf)])
+        return COMPLETED
 
-    counted = tree.play(lambda root: root.run("inner"), inner=inner, w=tree.code(1))
-    return {"inner_children_counted_by_outer": counted}
+    def leaf() -> Brain:
+        yield Rest(MS)
+        return COMPLETED
+
+    inner = HarnessAgent(name="inner", description="a whole harness", model=_NO_MODEL, brain=brain, sink=nodes)
+    tree.play(lambda root: root.run("inner"), inner=inner)
+    refused = [record for record in nodes.records if record.refusal is not None]
+    slots = tree.policy.modules[0].peak  # type: ignore[attr-defined]
+    return {"inner_children_counted_by_outer": bool(refused) or slots > 1}
+
+
+class Nodes:
+    """Keeps records of nodes."""
+
+    def __init__(self) -> None:
+        self.records: list[NodeRecord] = []
+
+    def node(self, record: NodeRecord) -> None:
+        """Take a node that has ended, or that never started."""
+        self.records.append(record)
+
+    def call(self, *_: Any) -> None:
+        """Take a call; nobody reads it."""
 
 
 BY_FIELD: Final[dict[str, Callable[[Case], Answer]]] = {
