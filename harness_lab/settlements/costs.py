@@ -16,6 +16,7 @@ import pandas as pd
 from harness_lab.errors import InputError
 from harness_lab.pricing import PriceTable
 from harness_lab.settlements._pricing import NO_PRICE, Priced, price_rows
+from harness_lab.settlements.model_usage import unpacked
 from harness_lab.usage import NUSD_PER_USD
 
 if TYPE_CHECKING:
@@ -32,11 +33,11 @@ class Recomputed:
     Parameters
     ----------
     rows : DataFrame
-        One row per call, and one per node that has no call rows: ``run, node, call``, ``call_row`` (its row in the
-        calls table; NA: a node), ``model`` (the one that answered, else the one asked for), ``basis`` ("call", "node
-        totals", or "node totals, first tier": a lower bound, because the model's price depends on the size of each
-        prompt), ``recorded_nusd, recomputed_nusd`` (Int64 nano-dollars; NA: unknown), ``price_date`` (YYYY-MM-DD),
-        ``reason`` (why there is no price; NA: there is one).
+        One row per call, and one per node (and model) that has no call rows: ``run, node, call``, ``call_row`` (its
+        row in the calls table; NA: a node), ``model`` (the one that answered, else the one asked for), ``basis``
+        ("call", "node totals", or "node totals, first tier": a lower bound, because the model's price depends on the
+        size of each prompt), ``recorded_nusd, recomputed_nusd`` (Int64 nano-dollars; NA: unknown), ``price_date``
+        (YYYY-MM-DD), ``reason`` (why there is no price; NA: there is one).
     nodes : DataFrame
         One row per node: ``run, node, model`` (several are joined by " + "), ``recorded_nusd``, ``recomputed_nusd``
         (the sum over its calls; NA if one of them could not be priced).
@@ -188,7 +189,8 @@ def recompute(settlements: Settlements, prices: PriceTable | None = None) -> Rec
     Parameters
     ----------
     settlements : Settlements
-        The table; call rows are priced one by one, nodes without call rows on their totals.
+        The table; call rows are priced one by one, nodes without call rows on their totals, model by model where
+        the record tells what each model used.
     prices : PriceTable, optional
         Prices that hold for every date; None: the list prices of the installed genai-prices data at each call's own
         time (nothing is fetched).
@@ -201,7 +203,7 @@ def recompute(settlements: Settlements, prices: PriceTable | None = None) -> Rec
     Raises
     ------
     InputError
-        If `prices` is no price table.
+        If `prices` is no price table, or a run is there under several policies.
 
     Examples
     --------
@@ -216,10 +218,14 @@ def recompute(settlements: Settlements, prices: PriceTable | None = None) -> Rec
     if prices is not None and not isinstance(prices, PriceTable):
         raise InputError("prices", expected="a PriceTable or None", got=type(prices).__name__)
     nodes, calls = settlements.nodes, settlements.calls
+    if nodes.duplicated(_KEY).any():
+        hint = "price one at a time: settlements.where(policy=..., scenario=...)"
+        raise InputError("settlements", expected="each run once", got="runs under several policies", hint=hint)
     called = _model_calls(calls)
     bare = ~pd.MultiIndex.from_frame(nodes[_KEY]).isin(pd.MultiIndex.from_frame(called[_KEY]))
     blocks = [_block(called, prices, whole_calls=True)]
-    blocks.append(_block(nodes[bare & (nodes["outcome"] != "denied").to_numpy(dtype=bool)], prices, whole_calls=False))
+    started = bare & (nodes["outcome"] != "denied").to_numpy(dtype=bool)
+    blocks.append(_block(unpacked(nodes[started]), prices, whole_calls=False))
     rows = pd.concat(blocks, ignore_index=True)
     source = prices.source if prices is not None else _genai()
     undated = int((rows.pop("undated") & rows["recomputed_nusd"].notna()).sum()) if prices is None else 0

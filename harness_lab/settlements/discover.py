@@ -81,7 +81,7 @@ _TOOLS: Final = (
         variable="CLAUDE_CONFIG_DIR",
         inside=("projects",),
         suffixes=(".jsonl",),
-        answers="Tokens of every call: start-up cost, growth of the context, size of runs; no cost and no outcome.",
+        answers="Tokens of every call: start-up cost, growth of the context, size of runs, how turns ended; no cost.",
     ),
     _Tool(
         name="Codex CLI",

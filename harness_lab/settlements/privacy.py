@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import pandas as pd
 
 from harness_lab.errors import InputError
+from harness_lab.settlements.model_usage import models_of
 from harness_lab.settlements.report import ReadReport, SetAside
 
 if TYPE_CHECKING:
@@ -46,6 +47,9 @@ NAMES: Final = (
 
 SENTENCES: Final = ("eligible_reason", "context_fields")
 """Columns that may hold more than a name: only what looks like an address, a path or a key is taken out."""
+
+USED: Final = ("model_usage",)
+"""Columns of figures by model: they go where a model's name is none."""
 
 _DONE: Final = re.compile(r"h-[0-9a-f]{16}(?:~\d+)?")
 _POSITION: Final = re.compile(r"\d{1,6}")
@@ -195,7 +199,7 @@ def _file(key: Key) -> Callable[[str], str]:
 def hide_texts(frame: pd.DataFrame, key: Key) -> tuple[pd.DataFrame, list[str]]:
     """Return nodes or calls without what looks like text in the columns of names, and a note for each column."""
     found, notes = frame, []
-    for names, fits in ((NAMES, _is_name), (SENTENCES, _is_harmless)):
+    for names, fits in ((NAMES, is_name), (SENTENCES, _is_harmless), (USED, _are_names)):
         for name in names:
             if name not in frame.columns:
                 continue
@@ -204,14 +208,21 @@ def hide_texts(frame: pd.DataFrame, key: Key) -> tuple[pd.DataFrame, list[str]]:
             if bad:
                 hidden = {value: f"hidden-{key.digest(str(value))[2:10]}" for value in bad}
                 rows = values.isin(bad)
-                new = pd.NA if name == "context_fields" else _mapped(values.where(rows), hidden.__getitem__)
+                new = pd.NA if name in {"context_fields", *USED} else _mapped(values.where(rows), hidden.__getitem__)
                 found = found.assign(**{name: values.mask(rows, new)})
                 notes.append(f"{int(rows.sum()):,} value(s) of {name} looked like text or a secret and were replaced")
     return found, notes
 
 
-def _is_name(text: str) -> bool:
+def is_name(text: str) -> bool:
+    """Return whether a text looks like a name: short, few words, no address, path or key."""
     return _NAME.fullmatch(text) is not None and len(text.split()) <= _MOST_WORDS and _is_harmless(text)
+
+
+def _are_names(text: str) -> bool:
+    """Whether figures by model have names for models, and hold nothing else."""
+    models = models_of(text)
+    return models is not None and all(map(is_name, models))
 
 
 def _is_harmless(text: str) -> bool:

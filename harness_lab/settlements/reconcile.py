@@ -10,6 +10,7 @@ import pandas as pd
 
 from harness_lab.clock import NS_PER_S
 from harness_lab.errors import InputError
+from harness_lab.settlements.model_usage import unpacked
 from harness_lab.settlements.settlements import Settlements
 from harness_lab.usage import NUSD_PER_USD
 
@@ -220,7 +221,7 @@ def _read(bill: str | os.PathLike[str], columns: Mapping[str, str] | str | None)
 def _recorded(settlements: Settlements) -> pd.DataFrame:
     """Return call rows where there are any, and the nodes that have none."""
     nodes, calls = settlements.nodes, settlements.calls
-    nodes = nodes[nodes["outcome"] != "denied"]
+    nodes = unpacked(nodes[nodes["outcome"] != "denied"])
     if calls is None or calls["cost_nusd"].isna().all():
         return nodes
     without = ~pd.MultiIndex.from_frame(nodes[["run", "node"]]).isin(pd.MultiIndex.from_frame(calls[["run", "node"]]))

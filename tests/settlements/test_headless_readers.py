@@ -42,6 +42,14 @@ def test_a_result_covers_every_model_and_its_cost_is_exact(tmp_path: Path) -> No
     assert pd.isna(node["calls"])
 
 
+def test_what_each_model_used_is_kept_apart_and_adds_up_to_the_node(tmp_path: Path) -> None:
+    node = one(tmp_path / "out.txt", result())
+    told = json.loads(node["model_usage"])
+    assert sorted(told) == ["claude-haiku-4-5", "claude-opus-4-5"]
+    for column in ("input_fresh", "cache_read", "cache_write", "output"):
+        assert sum(model[column] for model in told.values()) == node[column]
+
+
 @pytest.mark.parametrize(
     ("told", "expected"),
     [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 from harness_lab.errors import InputError
 from harness_lab.pricing import Price, PriceTable
 from harness_lab.settlements import Settlements, read, recompute
+from harness_lab.settlements.model_usage import packed
 from harness_lab.usage import TokenCounts
 
 DATA = Path(__file__).parents[2] / ".." / "shared" / "data"
@@ -181,15 +181,34 @@ def test_recorded_sessions_of_pi_cost_what_was_recorded() -> None:
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="the recorded sets are not on this computer")
 def test_recorded_totals_of_headless_runs_cost_what_was_recorded_but_for_a_regional_surcharge() -> None:
-    rows = []
-    for file in sorted((DATA / "claude-code-result-json" / "runs").glob("*/claude_code_stdout.txt")):
-        for model, used in json.loads(file.read_text()).get("modelUsage", {}).items():
-            rows.append({"run": f"{file.parent.name} {model}", "model": model, **used})
-    used = pd.DataFrame(rows)
-    names = {"inputTokens": "input_fresh", "cacheReadInputTokens": "cache_read", "outputTokens": "output"}
-    columns = used.rename(columns={**names, "cacheCreationInputTokens": "cache_write"})
-    counts = columns[["run", "model", "input_fresh", "cache_read", "cache_write", "output"]]
-    cost = (used["costUSD"] * 1e9).round().astype("Int64")
-    frame = recompute(Settlements.from_columns(counts.assign(node="0", cost_nusd=cost))).to_frame().set_index("model")
-    assert frame.loc[frame.index.str.startswith("global."), "ratio"].tolist() == pytest.approx([1.0], abs=1e-6)
-    assert frame.loc[frame.index.str.startswith("us."), "ratio"].tolist() == pytest.approx([1 / 1.1], abs=1e-3)
+    found = recompute(read(DATA / "claude-code-result-json" / "runs", ids="kept"))
+    assert found.nodes["recomputed_nusd"].notna().sum() == 93
+    frame = found.to_frame().set_index("model")
+    assert frame.loc[frame.index.str.startswith("global.", na=False), "ratio"].tolist() == pytest.approx(
+        [1.0], abs=1e-6
+    )
+    assert frame.loc[frame.index.str.startswith("us.", na=False), "ratio"].tolist() == pytest.approx(
+        [1 / 1.1], abs=1e-3
+    )
+
+
+def test_a_node_of_several_models_is_priced_model_by_model() -> None:
+    used = packed(
+        {
+            "big": {"input_fresh": 100, "cache_read": 0, "cache_write": 0, "output": 10, "cost_nusd": 9},
+            "small": {"input_fresh": 50, "cache_read": 0, "cache_write": 0, "output": 5},
+        }
+    )
+    node = {"run": ["r"], "node": "0", "served_model": "big + small", "model_usage": used, "cost_nusd": 1_000_000}
+    prices = {name: (Price.usd_per_million(input=usd, output=usd),) for name, usd in (("big", 4.0), ("small", 1.0))}
+    found = recompute(Settlements.from_columns(node), PriceTable(prices))
+    assert found.rows[["model", "recorded_nusd", "recomputed_nusd"]].to_numpy(na_value=-1).tolist() == [
+        ["big", 9, 440_000],
+        ["small", -1, 55_000],
+    ]
+    assert found.nodes["recomputed_nusd"].tolist() == [495_000]
+
+
+def test_runs_under_several_policies_are_priced_one_policy_at_a_time() -> None:
+    with pytest.raises(InputError, match=r"^settlements: expected each run once.*where\(policy="):
+        recompute(Settlements.from_columns({"run": ["r", "r"], "node": "0", "policy": ["a", "b"]}))

@@ -53,6 +53,16 @@ def test_a_trajectory_becomes_one_node_and_its_calls(tmp_path) -> None:
     assert table.calls["input_fresh"].tolist() == [50, 30]
 
 
+def test_a_journal_of_another_agent_is_no_trajectory_record(tmp_path) -> None:
+    other = {"status": "success", "claude_code": {"time_budget_minutes": 60, "returncode": 0, "duration_s": 5.0}}
+    (tmp_path / "journal.json").write_text(json.dumps(other), encoding="utf-8")
+    (tmp_path / "item-1").mkdir()
+    (tmp_path / "item-1" / "trajectory.json").write_text(json.dumps(trajectory(interaction(50))), encoding="utf-8")
+    report = read(tmp_path).report
+    assert (report.kept, report.set_aside) == (1, ())
+    assert any("1 file(s) of other kinds were left alone" in note for note in report.notes)
+
+
 def test_local_times_are_unknown_and_noted(tmp_path) -> None:
     table = read_one(tmp_path, trajectory(interaction(50)))
     assert table.nodes["start_ns"].isna().all()

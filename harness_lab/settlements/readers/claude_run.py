@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from harness_lab.outcome import Cause, Code, Outcome
 from harness_lab.settlements.context import canonical, context_digest, text_digest
 from harness_lab.settlements.convert import Unfit, money, span
+from harness_lab.settlements.model_usage import packed
 from harness_lab.settlements.readers.claude_message import counts, usage_of
 from harness_lab.settlements.readers.ends import COMPLETED, ERRORS, FAILED, MODEL, OPEN, End, error_word
 from harness_lab.settlements.readers.journal import journal, limits
@@ -117,10 +118,12 @@ class Run:
         if isinstance(models, dict) and models:
             names = sorted(filter(None, map(name, models)))
             sums = {column: _total(models, key) for column, key in _KEYS}
+            each = _each(models) if len(names) == len(models) else None
             known = None not in sums.values()
             backend = "bedrock" if all(map(_BEDROCK.search, names)) and names else None
             hour = {"cache_write_1h": _hours(result, sums)}
-            return {**sums, **hour, "served_model": " + ".join(names) or None, "backend": backend, "usage_known": known}
+            used = {"served_model": " + ".join(names) or None, "model_usage": each, "backend": backend}
+            return {**sums, **hour, **used, "usage_known": known}
         if isinstance(result.get("usage"), dict):
             fresh, read, write, hour_part, output = counts(usage_of(result["usage"]))
             columns = ("input_fresh", "cache_read", "cache_write", "cache_write_1h", "output")
@@ -179,6 +182,16 @@ def _total(models: _Json, key: str) -> int | None:
     counted = [_whole(key, inside(one, key)) for one in models.values()]
     known = [value for value in counted if value is not None]
     return sum(known) if len(known) == len(counted) else None
+
+
+def _each(models: _Json) -> str | None:
+    """Return what each model used, and what the client says it cost."""
+    told: dict[str, dict[str, int | None]] = {}
+    for model, one in models.items():
+        paid = inside(one, "costUSD")
+        told[model] = {column: _whole(key, inside(one, key)) for column, key in _KEYS}
+        told[model]["cost_nusd"] = None if paid is None else money(paid)
+    return packed(told)
 
 
 def _hours(result: _Json, sums: Mapping[str, int | None]) -> int | None:

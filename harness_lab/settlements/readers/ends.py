@@ -58,7 +58,7 @@ _KINDS: Final = (
         "infrastructure-error",
         r"\b(401|403|408|409|429|5\d\d)\b|overload|rate.?limit|time[d ]*.?out|connect|network|socket|econn|enotfound"
         r"|stream (error|disconnected|closed)|internal server|unavailable|authenti|api.?key|fetch failed|dns|tls|proxy"
-        r"|terminated|login|server_error",
+        r"|terminated|login|server_error|bad gateway|buffer\.overflow",
     ),
 )
 _PATTERNS: Final = tuple((word, re.compile(pattern, re.IGNORECASE)) for word, pattern in _KINDS)

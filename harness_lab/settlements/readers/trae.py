@@ -61,7 +61,7 @@ class TraeReader:
         return (
             b'"llm_interactions"' in head
             or (b'"max_steps"' in head and b'"agent_steps"' in head)
-            or _journal(path, head)
+            or (_journal(path, head) and b'"trae"' in head)
         )
 
     def read(self, files: Sequence[RecordFile], options: ReadOptions) -> ReaderOutput:

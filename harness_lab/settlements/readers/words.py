@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from harness_lab.errors import InputError
 from harness_lab.outcome import Outcome
-from harness_lab.settlements.privacy import _is_name
+from harness_lab.settlements.privacy import is_name
 from harness_lab.settlements.rows import OUTCOME_WORDS
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Words:
         """Return what a reader of the report should know about outcomes; None if all were understood."""
         if not self.strange:
             return None
-        names = [word for word, _ in self.strange.most_common() if _is_name(word)][:_MOST_SHOWN]
+        names = [word for word, _ in self.strange.most_common() if is_name(word)][:_MOST_SHOWN]
         rest = len(self.strange) - len(names)
         shown = [*names, *([f"{rest:,} more word(s) not shown"] if rest else [])]
         return (
