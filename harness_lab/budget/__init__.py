@@ -1,5 +1,6 @@
 """What a run tree may spend: the shared ledger and the reservation pool."""
 
+from harness_lab.budget.advice import advice
 from harness_lab.budget.allocation import Account, Allocation, Overspend
 from harness_lab.budget.period import PeriodBudget, PeriodLimits
 from harness_lab.budget.pool import ReservationPool
@@ -43,4 +44,5 @@ __all__ = [
     "Settlement",
     "Spend",
     "WorkFailed",
+    "advice",
 ]

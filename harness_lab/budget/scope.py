@@ -135,7 +135,14 @@ class Scope(ScopeBooks):
             Stand in line for what others give back, if that can ever be enough.
         again : bool
             Do the work of a key again although nobody knows how it ended the first time.
+
+        Raises
+        ------
+        InputError
+            If the child has no name, or its ask is none.
         """
+        if not isinstance(name, str) or not name:
+            raise InputError("name", expected="what the child is called", got=name)
         refused = self._closed(now)
         prior = None if refused or key is None else self._keyed(key)
         if prior is not None:

@@ -213,6 +213,8 @@ class ScopeBooks:
         return replace(ended, overspent=over, spent=child.before + ended.spent + below)
 
     def _end(self, child: Child, ended: Settlement, kind: EventKind) -> Settlement:
+        before = sum(c.settlement is not None and c.settlement.seq is not None for c in self.children)
+        ended = replace(ended, seq=before)
         child.state, child.settlement = "ended", ended
         self._write(kind, child, asdict(ended))
         self._serve()

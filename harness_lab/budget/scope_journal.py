@@ -49,6 +49,8 @@ class Settlement:
         What it made, None if nothing.
     score : float or None
         What its output was judged to be worth.
+    seq : int or None
+        Its place among its scope's last words, from 0 without gaps; the order of delivery. None: it has not ended.
     retained : {"", "pending", "released"}
         Whether its execution may still be alive elsewhere (it has then not ended), or was and is gone.
     """
@@ -63,6 +65,7 @@ class Settlement:
     output: Any = None
     score: float | None = None
     retained: Retained = ""
+    seq: int | None = None
 
     @property
     def completed(self) -> bool:

@@ -1,50 +1,63 @@
 """Cases of tangle's conserved pool and token floors.
 
-Cases about what the library has no part for are answered by nobody, and so fail: they are not called inapplicable.
+Each is tried as our defaults are, and then under the preset of its era.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from harness_lab.conformance.areas import tangle_floors, tangle_limits, tangle_money, tangle_pool
+from harness_lab.conformance.areas import (
+    tangle_driver,
+    tangle_floors,
+    tangle_limits,
+    tangle_money,
+    tangle_pool,
+    tangle_settle,
+    tangle_texts,
+    tangle_tree,
+)
+from harness_lab.conformance.areas.tangle_values import era_of
 from harness_lab.conformance.areas.tangle_words import agreement
-from harness_lab.conformance.shapes import Area, UnknownShape, ours_only
+from harness_lab.conformance.shapes import Area
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from harness_lab.conformance.shapes import Answer, Case
 
-PARTS: Final = (
-    "admission", "concurrency", "cost", "deadline", "driver", "failure-class", "floor", "keys", "never-settled",
-    "per-worker", "pool", "refusal-text", "resume", "settlement", "supervisor",
-)  # fmt: skip
-ANSWERS: Final[dict[str, Callable[[Case], Answer]]] = {
-    "pool": tangle_pool.pool,
-    "floor": tangle_floors.floor,
-    "deadline": tangle_limits.deadline,
+ANSWERS: Final[dict[str, Callable[[Case, str | None], Answer]]] = {
     "admission": tangle_limits.admission,
     "concurrency": tangle_limits.concurrency,
-    "settlement": tangle_limits.settlement,
-    "failure-class": tangle_money.failure_class,
     "cost": tangle_money.cost,
+    "deadline": tangle_limits.deadline,
+    "driver": tangle_driver.driver,
+    "failure-class": tangle_money.failure_class,
+    "floor": tangle_floors.floor,
+    "keys": tangle_tree.keys,
+    "never-settled": tangle_tree.never_settled,
+    "per-worker": tangle_driver.per_worker,
+    "pool": tangle_pool.pool,
+    "refusal-text": tangle_texts.refusal_text,
+    "resume": tangle_tree.resume,
+    "settlement": tangle_settle.settlement,
+    "supervisor": tangle_driver.supervisor,
 }
 
 
-def _answer(case: Case, _preset: str | None) -> Answer:
-    part = case["area"]
-    if part in ANSWERS:
-        return ANSWERS[part](case)
-    names = sorted({str(op["op"]) for op in case["when"]})
-    raise UnknownShape(f"nothing answers {part} / {', '.join(names)} yet")
+def _presets(case: Case) -> tuple[str | None, ...]:
+    return (None, f"tangle-{era_of(case).lower()}")
+
+
+def _answer(case: Case, preset: str | None) -> Answer:
+    return ANSWERS[case["area"]](case, preset)
 
 
 AREA: Final[Area] = Area(
     name="tangle-pool-and-floors",
-    parts=frozenset(PARTS),
+    parts=frozenset(ANSWERS),
     answer=_answer,
-    presets=ours_only,
+    presets=_presets,
     compare=agreement,
 )
 __all__: list[Any] = ["AREA"]

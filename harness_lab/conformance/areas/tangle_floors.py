@@ -28,11 +28,11 @@ ROOMY: Final = 10**6
 """Tokens of a pool that a case does not describe."""
 
 
-def floor(case: Case) -> Answer:
+def floor(case: Case, _preset: str | None) -> Answer:
     """Look a floor up, list what was measured, or ask to start a child."""
     given, (when, *more) = case["given"], case["when"]
-    if not more and when == {"op": "spawn", "factory": "raises"}:
-        return _thrown(given)
+    if not more and when["op"] == "spawn" and when.get("factory") == "raises" and "floor" not in given:
+        return _thrown(given, when.get("budget"))
     if more or "factory" in when or when["op"] not in ("lookup", "lookup_effective", "scan_table", "spawn"):
         raise UnknownShape(f"a floor's operation {when['op']} with {', '.join(sorted(set(when) - {'op'}))}")
     if when["op"] == "spawn":
@@ -71,7 +71,7 @@ def _spawned(given: Mapping[str, Any], budget: Mapping[str, Any]) -> dict[str, A
     }
 
 
-def _thrown(given: Mapping[str, Any]) -> dict[str, Any]:
+def _thrown(given: Mapping[str, Any], budget: Mapping[str, Any] | None) -> dict[str, Any]:
     """Start a child whose making raises, and read what is then held."""
     root = given["root"]
     policy = reservation_pool(input=root["maxTokens"], calls=root["maxIterations"]).start()
@@ -83,7 +83,8 @@ def _thrown(given: Mapping[str, Any]) -> dict[str, Any]:
     async def child(_below: Agents, _task: Any) -> None:
         raise ValueError("factory boom")
 
-    budgets = {"child": amounts(input=root["maxTokens"] // 2, calls=1)}
+    asked = budget or {"maxIterations": 1, "maxTokens": root["maxTokens"] // 2}
+    budgets = {"child": amounts(input=asked["maxTokens"], calls=asked.get("maxIterations"))}
     agents = Agents(runtime, policy, top.ticket, {"child": child}, budgets=budgets)
     raised: list[str] = []
 

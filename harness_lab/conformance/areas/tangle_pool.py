@@ -1,55 +1,102 @@
-"""Cases of the conserved pool: reserve, reconcile, observe, read out."""
+"""Cases of the conserved pool: reserve, reconcile, observe, restore, read out."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from harness_lab.budget import Allocation, ReservationPool
+from harness_lab.budget import Allocation, BudgetFault, ReservationPool, ScopeSpec
 from harness_lab.conformance.areas import tangle_queue
-from harness_lab.conformance.areas.tangle_values import NAMES, ask_of, spent_of, told
+from harness_lab.conformance.areas.tangle_readout import checked, readout
+from harness_lab.conformance.areas.tangle_values import (
+    NEGATIVE,
+    ask_of,
+    complaint,
+    era_of,
+    fault_text,
+    field_of,
+    overspent,
+    pool_of,
+    resources_of,
+    shortfall,
+    spend_of,
+    token_channel,
+)
 from harness_lab.conformance.shapes import UnknownShape
-from harness_lab.errors import InputError
-from harness_lab.limits import SubagentLimits
-from harness_lab.outcome import CALLS, COST, FRESH, Code
-from harness_lab.usage import NUSD_PER_USD
+from harness_lab.errors import AlreadySettled, InputError
+from harness_lab.outcome import Code
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from harness_lab.budget import Overspend
     from harness_lab.conformance.shapes import Answer, Case
+    from harness_lab.outcome import Refusal
 
-OURS: Final = {"maxIterations": "calls", "maxTokens": "fresh", "maxUsd": "cost", "deadlineMs": "timeout_s"}
-"""What the limits of a pool are called here, as errors name them."""
-NEGATIVE: Final = "must be non-negative"
+REASONS: Final = {Code.SPEND_UNKNOWN: "budget-exhausted", Code.UNBUDGETED: "usd-unbudgeted"}
+"""Codes that tangle spells otherwise."""
+MS: Final = 1_000_000
 
 
-def pool(case: Case) -> Answer:
+def pool(case: Case, preset: str | None) -> Answer:
     """Make a pool, carry out the operations, and read it out."""
-    given = case["given"]
-    unknown = set(given) - {"root", "derived_from", "note"}
+    given, era = case["given"], era_of(case)
+    unknown = set(given) - {"root", "restore", "derived_from", "note"}
     if unknown:
-        raise UnknownShape(f"a pool has no {', '.join(sorted(unknown))} yet")
+        raise UnknownShape(f"a pool with {', '.join(sorted(unknown))}")
     if any("options" in op for op in case["when"]):
-        return tangle_queue.queue(case)
+        return tangle_queue.queue(case, preset)
     try:
-        root = dict(given["root"])
-        if (deadline := root.pop("deadlineMs", None)) is not None:
-            SubagentLimits(timeout_s=deadline / 1000)  # a pool has no deadline of its own: its tree has a time limit
-        world = _World(root, case.get("era", "E3"))
+        until = _deadline(given["root"])
+        made = _made(given, era, preset)
+    except _Complaint as error:
+        return {"throws": f"restore {error}"}
     except InputError as error:
-        return {"throws": NEGATIVE, "field": _field(error)}
+        return {"throws": f"{field_of(error)} {NEGATIVE}", "field": field_of(error)}
+    world = _World(made, era)
     results = [world.do(op) for op in case["when"] if op["op"] != "construct"]
-    return {"op_results": results, "readout": world.readout()}
+    return {"op_results": results, "readout": {**readout(made, world.tokens), "deadlineMs": until}}
+
+
+class _Complaint(Exception):
+    """What is wrong with a restore, spelled."""
+
+
+def _deadline(root: Mapping[str, Any]) -> int:
+    lasts = root.get("deadlineMs")
+    plain = {name: value for name, value in root.items() if name in ("maxIterations", "maxTokens")}
+    spec = ScopeSpec(limits=ask_of(plain), lasts_s=None if lasts is None else lasts / 1000)
+    until = spec.start().deadline
+    return 0 if until is None else until // MS
+
+
+def _made(given: Mapping[str, Any], era: str, preset: str | None) -> ReservationPool:
+    fresh = pool_of(given["root"], era, preset)
+    if "restore" not in given:
+        return fresh
+    restore = given["restore"]
+    if set(restore) - {"committed", "uncertainReservations"}:
+        raise UnknownShape("a restore with more than what was committed and what is uncertain")
+    try:
+        committed = spend_of(restore["committed"]) if "committed" in restore else None
+    except InputError as error:
+        raise _Complaint(f"committed.{complaint(error)}") from error
+    uncertain = [fresh.ask(ask_of(ask, era), resources_of(ask)) for ask in restore.get("uncertainReservations", [])]
+    return ReservationPool.restore(
+        ask_of(given["root"], era),
+        committed=committed,
+        uncertain=uncertain,
+        resources=resources_of(given["root"]),
+        rules=preset,
+    )
 
 
 class _World:
     """A pool, its tickets, and its answers in the words of the cases."""
 
-    def __init__(self, root: Mapping[str, Any], era: str) -> None:
-        self.pool = ReservationPool(ask_of(root))
+    def __init__(self, pool: ReservationPool, era: str) -> None:
+        self.pool = pool
+        self.era = era
+        self.tokens = token_channel(era)
         self.tickets: dict[str, Allocation] = {}
-        self.raises_overspend = era == "E1"
 
     def do(self, op: Mapping[str, Any]) -> dict[str, Any]:
         """Carry one operation out."""
@@ -57,74 +104,47 @@ class _World:
             "reserve": self._reserve,
             "reconcile": self._reconcile,
             "observe": self._observe,
+            "check": self._check,
             "assertNoOpenTickets": self._no_open_tickets,
         }
-        if op["op"] not in operations or "partial" in op:
+        if op["op"] not in operations:
             raise UnknownShape(f"the pool's operation {op['op']}")
-        return operations[op["op"]](op)
+        try:
+            return operations[op["op"]](op)
+        except BudgetFault as fault:
+            return {"throws": fault_text(fault)}
+        except InputError as error:
+            return {"throws": complaint(error)}
+        except AlreadySettled as error:
+            return {"throws": f"unknown or closed ticket: {error}"}
 
     def _reserve(self, op: Mapping[str, Any]) -> dict[str, Any]:
-        try:
-            answer = self.pool.reserve(ask_of(op["budget"]))
-        except InputError:
-            return {"throws": NEGATIVE}
+        ask, resources = ask_of(op["budget"], self.era), resources_of(op["budget"])
+        answer = self.pool.reserve(self.pool.ask(ask, resources) if resources or self.pool.units else ask)
         if isinstance(answer, Allocation):
             self.tickets[op["as"]] = answer
             return {"ok": True}
-        short = [
-            {"channel": NAMES[s.channel], "requested": told(s.channel, s.asked), "free": told(s.channel, s.free)}
-            for s in answer.shortfalls
-        ]
-        code = Code.BUDGET_EXHAUSTED if answer.code is Code.SPEND_UNKNOWN else answer.code
-        return {"ok": False, "reason": str(code), "shortfalls": short}
+        return refused(answer)
 
     def _reconcile(self, op: Mapping[str, Any]) -> dict[str, Any]:
-        ticket = self.tickets[op["ticket"]]
-        try:
-            self.pool.charge(ticket, spent_of(op["spent"]))
-        except InputError as error:
-            return {"throws": str(error)}
-        over = self.pool.reconcile(ticket)
-        if self.raises_overspend and over:
-            return {"throws": "; ".join(map(_spelled, over))}
-        facts = [
-            {"channel": NAMES[o.channel], "reserved": told(o.channel, o.held), "spent": told(o.channel, o.spent)}
-            for o in over
-        ]
-        return {"returns": {"overspent": facts}} if facts else {}
+        facts = overspent(self.pool.reconcile(self.tickets[op["ticket"]], spend_of(op["spent"])))
+        return {"returns": facts} if facts else {}
 
     def _observe(self, op: Mapping[str, Any]) -> dict[str, Any]:
-        try:
-            self.pool.observe(spent_of(op["spent"]))
-        except InputError as error:
-            return {"throws": str(error)}
+        self.pool.observe(spend_of(op["spent"]), partial=op.get("partial", False))
         return {}
 
+    def _check(self, op: Mapping[str, Any]) -> dict[str, Any]:
+        return checked(op, readout(self.pool, self.tokens), {}, self._open())
+
+    def _open(self) -> int:
+        return sum(ticket.closed is None for ticket in self.tickets.values())
+
     def _no_open_tickets(self, _op: Mapping[str, Any]) -> dict[str, Any]:
-        return {"throws": "reservations are still open"} if any(self.pool.held()) else {}
-
-    def readout(self) -> dict[str, Any]:
-        """Return what is left, held and known."""
-        fresh, cost = self.pool.root.accounts[FRESH], self.pool.root.accounts[COST]
-        capped = cost.limit >= 0
-        return {
-            "tokensLeft": self.pool.free()[FRESH],
-            "reservedTokens": self.pool.held()[FRESH],
-            "tokensKnown": not fresh.unknown,
-            "cacheBreakdownKnown": not fresh.unknown,
-            "iterationsLeft": self.pool.free()[CALLS],
-            "usdCapped": capped,
-            "usdKnown": not cost.unknown,
-            "usdLeft": (self.pool.free()[COST] or 0) / NUSD_PER_USD if capped else 0,
-        }
+        return {"throws": f"{self._open()} reservation(s) still open"} if self._open() else {}
 
 
-def _field(error: InputError) -> str:
-    return next((field for field, name in OURS.items() if name in error.what), error.what)
-
-
-def _spelled(over: Overspend) -> str:
-    held, spent = told(over.channel, over.held), told(over.channel, over.spent)
-    if over.channel == "cost":
-        return f"spent ${spent} > reserved ${held}"
-    return f"spent {spent} {NAMES[over.channel]} > reserved {held}"
+def refused(answer: Refusal) -> dict[str, Any]:
+    """Return a refusal in the words of the cases."""
+    shorts = [shortfall(short) for short in answer.shortfalls if short.code is not Code.UNBUDGETED]
+    return {"ok": False, "reason": REASONS.get(answer.code, str(answer.code)), "shortfalls": shorts}
