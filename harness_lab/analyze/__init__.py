@@ -18,6 +18,7 @@ from harness_lab.analyze.limits import LimitReport, limit_report
 from harness_lab.analyze.pareto import Front, pareto
 from harness_lab.analyze.period_budget import PeriodBudget, period_budget
 from harness_lab.analyze.prices import Repriced, reprice
+from harness_lab.analyze.probes import Probe, ProbePlan, plan_probes
 from harness_lab.analyze.runs import run_table
 from harness_lab.analyze.shadow import ShadowReport, shadow_report
 from harness_lab.analyze.spend import SpendSplit, spend_split
@@ -41,6 +42,8 @@ __all__ = [
     "HoldCurve",
     "LimitReport",
     "PeriodBudget",
+    "Probe",
+    "ProbePlan",
     "Repriced",
     "SettlementDistribution",
     "ShadowReport",
@@ -66,6 +69,7 @@ __all__ = [
     "limit_report",
     "pareto",
     "period_budget",
+    "plan_probes",
     "reprice",
     "run_table",
     "shadow_report",

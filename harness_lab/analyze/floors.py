@@ -154,6 +154,10 @@ class Floors:
             "age": self._age(found), "stale": self._stale(found), "evidence_id": found.evidence_id, "note": path.note,
         }  # fmt: skip
 
+    def is_stale(self, path: PathFloor) -> bool | None:
+        """Whether the floor of a path rests on evidence past its date; None: its age is unknown, or none is too old."""
+        return self._stale(path.applies)
+
     def _age(self, found: Evidence) -> float | None:
         if self.now_ns is None or found.measured_ns is None:
             return None

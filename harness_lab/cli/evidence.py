@@ -21,11 +21,32 @@ def floors(
     file: File,
     unit: Unit = "input-total",
     stale_days: Annotated[float | None, typer.Option(help="Age in days from which evidence is stale.")] = None,
+    probes: Annotated[
+        bool, typer.Option("--plan-probes", help="Say which paths need cheap runs, and their cost.")
+    ] = False,
+    coverage: Annotated[float, typer.Option(help="Share of future runs a floor shall hold for (--plan-probes).")] = 0.8,
+    want: Annotated[
+        list[str] | None,
+        typer.Option("--want", help="A path to measure: backend=B,model=M[,agent=A][,context=C]; repeat."),
+    ] = None,
+    results: Annotated[Path | None, typer.Option("--results", help="What probes left; stale rows are retired.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Derive the runtime floor of each path, and say what the evidence supports."""
-    found = _derive(file, unit, stale_days=stale_days)
-    show(f"{found.summary()}\n\n{found.explain()}", found.records(), as_json=as_json)
+    """Derive the runtime floor of each path, and say what the evidence supports; or plan the runs that are missing."""
+    from harness_lab.analyze.probes import plan_probes, with_results
+
+    if want and not probes:
+        raise InputError("--want", expected="--plan-probes beside it", got=want)
+    settlements = load(file)
+    found = _derive(settlements, unit, stale_days=stale_days)
+    if results is not None:
+        settlements = with_results(settlements, load(results), found)
+        found = _derive(settlements, unit, stale_days=stale_days)
+    if not probes:
+        show(f"{found.summary()}\n\n{found.explain()}", found.records(), as_json=as_json)
+        return
+    plan = plan_probes(settlements, found, wanted=[_path(text, unit) for text in want or ()], coverage=coverage)
+    show(f"{plan.summary()}\n\n{plan.explain()}", plan.records(), as_json=as_json)
 
 
 def preflight(
@@ -44,7 +65,7 @@ def preflight(
     from harness_lab.floors import preflight as hold_against
 
     asked = whole_number(input_tokens, what="--input-tokens")
-    table = _derive(evidence, unit, stale_days=None).to_table()
+    table = _derive(load(evidence), unit, stale_days=None).to_table()
     key = FloorKey(agent=agent, backend=backend, model=model, context=context, unit=unit)  # type: ignore[arg-type]
     answer = hold_against(table, key, asked)
     row_note = f"\n{answer.row.note}" if answer.row and answer.row.note else ""
@@ -53,7 +74,7 @@ def preflight(
         sys.exit(1)
 
 
-def _derive(file: Path, unit: str, *, stale_days: float | None) -> Any:
+def _derive(settlements: Any, unit: str, *, stale_days: float | None) -> Any:
     from datetime import timedelta
 
     from harness_lab.analyze import floors as derive
@@ -61,4 +82,14 @@ def _derive(file: Path, unit: str, *, stale_days: float | None) -> Any:
     if stale_days is not None and not 0 <= stale_days < 1e6:
         raise InputError("--stale-days", expected="days >= 0", got=stale_days)
     stale = None if stale_days is None else timedelta(days=stale_days)
-    return derive(load(file), unit=unit, stale_after=stale, now_ns=time.time_ns())  # type: ignore[arg-type]
+    return derive(settlements, unit=unit, stale_after=stale, now_ns=time.time_ns())  # type: ignore[arg-type]
+
+
+def _path(text: str, unit: str) -> Any:
+    """Read ``backend=B,model=M,agent=A``."""
+    from harness_lab.floors import FloorKey
+
+    parts = dict(part.split("=", 1) for part in text.split(",") if "=" in part)
+    if not {"backend", "model"} <= set(parts) <= {"backend", "model", "agent", "context"}:
+        raise InputError("--want", expected="backend=B,model=M and maybe agent=A,context=C", got=text)
+    return FloorKey(unit=unit, **parts)  # type: ignore[arg-type]
