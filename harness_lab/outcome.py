@@ -236,3 +236,9 @@ class Purpose:
     SUCCESS: Final = 11
     DONOR: Final = 12
     COUNT: Final = 13
+    PER_TOKEN: Final = 14
+    THINK: Final = 15
+    ARRIVAL: Final = 16
+    FAULT: Final = 17
+    FAULT_TIME: Final = 18
+    DELIVERED: Final = 19

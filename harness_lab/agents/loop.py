@@ -9,7 +9,8 @@ from asyncio import CancelledError
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from harness_lab.agents.ports import Call, Child, Children, PartialReply, Rest, Work
+from harness_lab.agents.late import give_up, settle_late
+from harness_lab.agents.ports import Call, Child, Children, LateReply, PartialReply, Rest, Work
 from harness_lab.agents.record import NodeRecord
 from harness_lab.errors import InputError, SimulationError, TreeTooLarge
 from harness_lab.outcome import CHANNELS, Cause, Code, Outcome, Refusal
@@ -127,6 +128,8 @@ class Harness:
             if record.parent is None or isinstance(error, SimulationError):
                 raise
         finally:
+            if record.late is not None:
+                await give_up(self, record)
             self._close(record, end)
             if self._does_io:
                 await runtime.tell(policy, node, Use(tuple(record.subtree)), end)
@@ -213,6 +216,10 @@ class Harness:
         try:
             reply = await model.complete(runtime, call)
             use = Use(amounts_of(reply), reply.status)
+            if type(reply) is LateReply:
+                await settle_late(self, step, use, reply, record)
+                self._keep(record, call, reply, started)
+                return reply
             record.add(reply, use.spent)
         except BaseException as error:  # a ticket closes on cancel and on error too, and what it used is unknown
             stopped = error
@@ -257,7 +264,7 @@ def amounts_of(reply: Reply) -> Amounts:
     if not reply.reported:
         return reply.spent if isinstance(reply, PartialReply) else _UNKNOWN
     prompt = reply.input_fresh + reply.cache_read + reply.cache_write
-    if reply.status == "failed" and not (prompt or reply.output or reply.cost_nusd):
+    if reply.status != "completed" and not (prompt or reply.output or reply.cost_nusd):
         return _NOTHING
     fresh = reply.input_fresh + reply.cache_write + reply.output
     return (1, prompt, prompt + reply.output, fresh, reply.cost_nusd)

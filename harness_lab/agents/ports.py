@@ -139,8 +139,8 @@ class Reply:
 
     Parameters
     ----------
-    status : {"completed", "failed"}
-        How the call ended.
+    status : {"completed", "failed", "unsent"}
+        How the call ended; ``unsent`` was not let through and charges nothing.
     input_fresh, cache_read, cache_write, output : int
         Token counts, disjoint.
     cost_nusd : int or None
@@ -183,6 +183,53 @@ class Reply:
         self.reported = reported
 
 
+class Throttled(Reply):
+    """An answer 429: the attempt was not let through, was not billed, and may be made again later.
+
+    Parameters
+    ----------
+    retry_after_ns : int
+        Time after which the provider says to try again.
+    """
+
+    __slots__ = ("retry_after_ns",)
+
+    def __init__(self, retry_after_ns: int) -> None:
+        super().__init__("unsent", 0, 0, 0, 0, 0, 0)
+        self.retry_after_ns = retry_after_ns
+
+
+class LateReply(Reply):
+    """A reply whose usage comes later than its answer, or more than once.
+
+    Parameters
+    ----------
+    late_ns : int
+        How much later its usage comes; until then its step stays open, and when its node ends first, it is unknown.
+    copies : int
+        How often its usage is reported; a settlement counts once.
+    """
+
+    __slots__ = ("copies", "late_ns")
+
+    def __init__(
+        self,
+        status: Status,
+        input_fresh: int,
+        cache_read: int,
+        cache_write: int,
+        output: int,
+        cost_nusd: int | None,
+        billed_nusd: int | None,
+        *,
+        late_ns: int = 0,
+        copies: int = 1,
+    ) -> None:
+        super().__init__(status, input_fresh, cache_read, cache_write, output, cost_nusd, billed_nusd)
+        self.late_ns = late_ns
+        self.copies = copies
+
+
 class PartialReply(Reply):
     """A reply whose client reported some channels only; ``reported`` is False, and `spent` has what is known.
 
@@ -192,12 +239,14 @@ class PartialReply(Reply):
         How the call ended.
     spent : Amounts
         By channel; None: unknown.
+    billed_nusd : int or None
+        The truth that the provider bills; None where nobody can know.
     """
 
     __slots__ = ("spent",)
 
-    def __init__(self, status: Status, spent: Amounts) -> None:
-        super().__init__(status, 0, 0, 0, 0, spent[COST], None, reported=False)
+    def __init__(self, status: Status, spent: Amounts, billed_nusd: int | None = None) -> None:
+        super().__init__(status, 0, 0, 0, 0, spent[COST], billed_nusd, reported=False)
         self.spent = spent
 
 
@@ -220,6 +269,13 @@ class Model(Protocol):
 
     async def complete(self, runtime: Runtime, call: Call) -> Reply:
         """Make the call."""
+
+
+class WorldModel(Model, Protocol):
+    """What answers the calls of many worlds, one after another."""
+
+    def fresh(self) -> Model:
+        """Return a model for a world of its own, which remembers nothing; one without state returns itself."""
 
 
 class Job(Protocol):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from harness_lab.agents.ports import Call, Reply
     from harness_lab.clock import Time
     from harness_lab.outcome import Refusal
-    from harness_lab.policies.protocol import End, Path
+    from harness_lab.policies.protocol import End, Path, Ticket
     from harness_lab.usage import Amounts
 
 
@@ -40,6 +40,8 @@ class NodeRecord:
         Of its last grant.
     refusal : Refusal or None
         The answer that kept it from starting, or that stopped it.
+    late : list of Ticket or None
+        Steps whose usage has not come yet; None where none ever was late.
     error : Exception or None
         What it raised, for the operator; a child's error ends the child and not its tree.
     """
@@ -61,6 +63,7 @@ class NodeRecord:
         "error",
         "granted",
         "input_fresh",
+        "late",
         "model",
         "output",
         "parent",
@@ -88,6 +91,7 @@ class NodeRecord:
         self.granted: Amounts | None = None
         self.refusal: Refusal | None = None
         self.error: Exception | None = None
+        self.late: list[Ticket] | None = None
         self.calls = self.attempts = self.starts = 0
         self.input_fresh = self.cache_read = self.cache_write = self.output = 0
         self.cost_nusd = self.billed_nusd = 0
@@ -102,6 +106,16 @@ class NodeRecord:
         if reply.status == "completed":
             self.calls += 1
         self._bill(reply.billed_nusd)
+        self.arrived(reply, spent)
+
+    def expect(self, reply: Reply) -> None:
+        """Count one call that came back and whose usage is still to come."""
+        if reply.status == "completed":
+            self.calls += 1
+        self._bill(reply.billed_nusd)
+
+    def arrived(self, reply: Reply, spent: Amounts) -> None:
+        """Count the usage of a call."""
         if reply.cost_nusd is None:
             self.cost_known = False
         if not reply.reported:

@@ -9,65 +9,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from harness_lab import draws
-from harness_lab.agents.ports import Call, Reply, Runtime
+from harness_lab.agents.ports import Call, Reply, Runtime, WorldModel
 from harness_lab.clock import NS_PER_S
-from harness_lab.errors import InputError
 from harness_lab.outcome import Purpose
 from harness_lab.pricing import PriceTable
 from harness_lab.pricing import _rules as price_rules
 from harness_lab.pricing.table import PUSD_PER_NUSD
 from harness_lab.providers.tables import Table
-from harness_lab.usage import count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from harness_lab.stats.distributions import Distribution
+    from harness_lab.providers.profile import ModelProfile
     from harness_lab.usage import Amounts
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelProfile:
-    """How one model answers.
-
-    Parameters
-    ----------
-    output_tokens : Distribution
-        Completion tokens of a call.
-    latency_s : Distribution
-        Seconds to the first token, for a call that completes; a failing call takes a tenth of it.
-    seconds_per_output_token : float
-        Added to the latency for each completion token.
-    error_rate : float
-        Chance that an attempt fails and is not billed, 0 to 1.
-    unreported_rate : float
-        Chance that a call's usage is never reported, though it is billed.
-    cache_share : float
-        Share of the prompt tokens that were sent before (by the call before, or as a prefix that many agents share)
-        that are read from a cache.
-    cache_write_share : float
-        Share of the other prompt tokens that are written to the cache, at its price.
-    max_output_tokens : int
-        The output ceiling: longer answers are cut there. Part of the worst case of a call.
-    """
-
-    output_tokens: Distribution
-    latency_s: Distribution
-    seconds_per_output_token: float = 0.0
-    error_rate: float = 0.0
-    unreported_rate: float = 0.0
-    cache_share: float = 0.0
-    cache_write_share: float = 0.0
-    max_output_tokens: int = 32_000
-
-    def __post_init__(self) -> None:
-        for name in ("error_rate", "unreported_rate", "cache_share", "cache_write_share"):
-            value = getattr(self, name)
-            if not 0 <= value <= 1:
-                raise InputError(name, expected="a share from 0 to 1", got=value)
-        if not 0 <= self.seconds_per_output_token <= 60:
-            raise InputError("seconds_per_output_token", expected="0 to 60", got=self.seconds_per_output_token)
-        count("max_output_tokens", self.max_output_tokens, maximum=10_000_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,12 +39,16 @@ class MockProvider:
     models: Mapping[str, ModelProfile] = field(default_factory=dict)
     prices: PriceTable = field(default_factory=PriceTable)
 
-    def compile(self) -> MockModel:
+    def compile(self) -> WorldModel:
         """Make the draw tables; the result answers calls."""
-        return MockModel(self)
+        if all(profile.plain for profile in self.models.values()):
+            return MockModel(self)
+        from harness_lab.providers.lively import LivelyModel  # it builds on this module
+
+        return LivelyModel(self)
 
 
-class _Answers:
+class Answers:
     """One model's tables and thresholds as ints."""
 
     __slots__ = (
@@ -142,7 +100,11 @@ class MockModel:
 
     def __init__(self, provider: MockProvider) -> None:
         self._prices = provider.prices
-        self._models = {name: _Answers(profile, provider.prices, name) for name, profile in provider.models.items()}
+        self._models = {name: Answers(profile, provider.prices, name) for name, profile in provider.models.items()}
+
+    def fresh(self) -> MockModel:
+        """Return the model for a world of its own: this one, since it keeps no state."""
+        return self
 
     def bound(self, call: Call) -> Amounts:
         """Return the worst case: the whole prompt at the dearest rate and the answer at its ceiling."""
@@ -173,14 +135,14 @@ class MockModel:
         return Reply("completed", fresh, read, write, output, None if lost else cost, cost, not lost)
 
     @staticmethod
-    def _size(answers: _Answers, call: Call) -> tuple[int, int]:
+    def _size(answers: Answers, call: Call) -> tuple[int, int]:
         key, index, attempt = call.key, call.call, call.attempt
         output = answers.output(draws.word(key, index, attempt, Purpose.OUTPUT))
         latency = answers.latency(draws.word(key, index, attempt, Purpose.LATENCY))
         return min(output, answers.max_output), latency
 
     @staticmethod
-    def _worst(answers: _Answers, prompt: int, most: int) -> int | None:
+    def _worst(answers: Answers, prompt: int, most: int) -> int | None:
         worst = -1
         for above, (p_fresh, p_read, p_write, p_write_1h, p_output) in answers.tiers:
             if above == 0 or above < prompt:

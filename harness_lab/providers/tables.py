@@ -56,6 +56,10 @@ class Table:
             raise InputError(str(distribution), expected=expected, got=float(widest / scale), hint=_CLIP)
         self._cells = (*(a.tolist() for a in body), *(a.tolist() for a in low), *(a.tolist() for a in high))
 
+    def cells(self) -> tuple[list[int], ...]:
+        """Return six lists of 4,096 ints: quantiles and their distances, of the body, the low end and the high end."""
+        return self._cells
+
     def draw(self, word: int) -> int:
         """Return the value of a 64-bit word."""
         q, d, low_q, low_d, high_q, high_d = self._cells

@@ -4,6 +4,7 @@ from harness_lab.simulate.config import build_experiment, load_experiment
 from harness_lab.simulate.experiment import Experiment
 from harness_lab.simulate.explain import Timeline, explain
 from harness_lab.simulate.fit import FittedWorld, fit_world
+from harness_lab.simulate.fit_check import FitCheck, check_fit
 from harness_lab.simulate.incident import replay
 from harness_lab.simulate.incident_result import Incident
 from harness_lab.simulate.kernel import Kernel
@@ -24,6 +25,7 @@ __all__ = [
     "AgentProfile",
     "DecisionCheck",
     "Experiment",
+    "FitCheck",
     "FittedWorld",
     "Incident",
     "Kernel",
@@ -40,6 +42,7 @@ __all__ = [
     "VirtualLoop",
     "Workload",
     "build_experiment",
+    "check_fit",
     "explain",
     "fit_world",
     "load_experiment",

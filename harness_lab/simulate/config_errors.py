@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from harness_lab.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from pydantic import ValidationError
     from pydantic_core import ErrorDetails
@@ -73,10 +73,15 @@ def _problem(detail: ErrorDetails, table: type[BaseModel]) -> InputError:
     return InputError(where, expected=f"{wanted[0].lower()}{wanted[1:]}", got=detail["input"])
 
 
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return ``did you mean X?`` for the known word nearest to one that is not, or nothing."""
+    near = difflib.get_close_matches(word, list(known), n=1)
+    return f"did you mean {near[0]}?" if near else ""
+
+
 def _known(key: str, allowed: Sequence[str]) -> str:
-    near = difflib.get_close_matches(key, allowed, n=1)
-    guess = f"did you mean {near[0]}? " if near else ""
-    return f"a known key ({guess}allowed: {', '.join(allowed)})"
+    guess = did_you_mean(key, allowed)
+    return f"a known key ({guess + ' ' if guess else ''}allowed: {', '.join(allowed)})"
 
 
 def _keys(table: type[BaseModel], place: Sequence[int | str]) -> list[str]:

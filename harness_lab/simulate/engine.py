@@ -9,6 +9,7 @@ from harness_lab import draws
 from harness_lab.agents import AsyncioRuntime, Harness
 from harness_lab.errors import TreeTooLarge
 from harness_lab.policies.log import Decision, Logged
+from harness_lab.simulate import fast
 from harness_lab.simulate.rows import Rows
 from harness_lab.simulate.runtime import SimRuntime
 from harness_lab.simulate.virtual_loop import VirtualLoop
@@ -16,14 +17,15 @@ from harness_lab.simulate.virtual_loop import VirtualLoop
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness_lab.agents.ports import Model
+    from harness_lab.agents.ports import WorldModel
     from harness_lab.policies import Policy, PolicySpec
     from harness_lab.simulate.workload import Agent
     from harness_lab.usage import Amounts
 
-Engine = Literal["kernel", "asyncio"]
+Engine = Literal["kernel", "asyncio", "fast"]
 ENGINES: tuple[Engine, ...] = ("kernel", "asyncio")
-"""``kernel``: the virtual-time kernel. ``asyncio``: the same loop on a virtual asyncio loop; slower, for checking."""
+"""Engines for any world. ``kernel``: the virtual-time kernel. ``asyncio``: the same loop on a virtual asyncio loop;
+slower, for checking. Beside them stands ``fast``: a declared family of worlds and policies, compiled."""
 
 LARGEST = (25_000, 1_000)
 """Nodes and levels of one tree beyond which a simulation gives it up: agents that start agents may never end."""
@@ -38,15 +40,20 @@ class World:
         The root's profile, compiled.
     budget : Amounts
         The root's ask.
-    model : Model
-        Answers calls.
+    model : WorldModel
+        Answers calls; each run takes a fresh one, so that what a provider remembers is of one run.
     seed : int
         Names the luck of all runs.
+    constants : Constants or None
+        The same for the fast engine.
     """
 
-    __slots__ = ("agent", "budget", "model", "seed")
+    __slots__ = ("agent", "budget", "constants", "model", "seed")
 
-    def __init__(self, agent: Agent, budget: Amounts, model: Model, seed: int) -> None:
+    def __init__(
+        self, agent: Agent, budget: Amounts, model: WorldModel, seed: int, *, constants: fast.Constants | None = None
+    ) -> None:
+        self.constants = constants
         self.agent = agent
         self.budget = budget
         self.model = model
@@ -54,12 +61,12 @@ class World:
 
     def block(
         self, spec: PolicySpec, runs: Sequence[int], *, engine: Engine, keep_calls: bool, keep_decisions: bool
-    ) -> tuple[Rows, list[tuple[int, Decision]]]:
+    ) -> tuple[Rows | fast.FastRows, list[tuple[int, Decision]]]:
         """Simulate some runs under one policy.
 
         Returns
         -------
-        rows : Rows
+        rows : Rows or FastRows
             Records of nodes and, if asked, of calls.
         decisions : list of (run, Decision)
             Every answer of the policy, if asked.
@@ -69,9 +76,13 @@ class World:
         TreeTooLarge
             If a tree grows beyond :data:`LARGEST`.
         """
+        if engine == "fast" and self.constants is not None:
+            values = fast.simulate(self.constants, self.seed, spec, runs)
+            if values is not None:
+                return fast.FastRows(values, self.constants), []
         rows = Rows()
         decisions: list[tuple[int, Decision]] = []
-        one = self._on_kernel if engine == "kernel" else self._on_asyncio
+        one = self._on_asyncio if engine == "asyncio" else self._on_kernel
         for run in runs:
             rows.run = run
             policy: Policy = spec.start(str(run))
@@ -88,14 +99,15 @@ class World:
 
     def _on_kernel(self, run: int, policy: Policy, rows: Rows, keep_calls: bool) -> None:
         runtime = SimRuntime()
-        harness = Harness(runtime, policy, self.model, rows, keep_calls=keep_calls, largest=LARGEST)
+        harness = Harness(runtime, policy, self.model.fresh(), rows, keep_calls=keep_calls, largest=LARGEST)
         brain = partial(self.agent.brain, draws.run_key(self.seed, run))
         runtime.kernel.spawn(harness.run(self.agent.name, self.budget, brain), f"run {run}")
         runtime.kernel.run()
 
     def _on_asyncio(self, run: int, policy: Policy, rows: Rows, keep_calls: bool) -> None:
         loop = VirtualLoop()
-        harness = Harness(AsyncioRuntime(loop), policy, self.model, rows, keep_calls=keep_calls, largest=LARGEST)
+        model = self.model.fresh()
+        harness = Harness(AsyncioRuntime(loop), policy, model, rows, keep_calls=keep_calls, largest=LARGEST)
         brain = partial(self.agent.brain, draws.run_key(self.seed, run))
         loop.run_until_complete(harness.run(self.agent.name, self.budget, brain))
         loop.run_on()

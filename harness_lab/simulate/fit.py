@@ -1,13 +1,13 @@
 """From recorded settlements to a world: a workload and a provider that behave like the records.
 
-Every quantity is fitted for itself, per agent and per model; what is not modelled is said in the report: the
-correlation between quantities, the effects of user and repository, and tasks.
+Either whole recorded runs are drawn and played (what was long together stays long together), or every quantity is
+fitted for itself, per agent and per path.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pandas as pd
@@ -16,11 +16,13 @@ from harness_lab.clock import NS_PER_S
 from harness_lab.errors import InputError
 from harness_lab.floors import FloorKey
 from harness_lab.outcome import CHANNELS
-from harness_lab.pricing import PriceTable
-from harness_lab.providers import MockProvider, ModelProfile
+from harness_lab.providers.fitted import FitNotes, Provider, fit_lines, with_paths
+from harness_lab.providers.fitted import Method as FitMethod
+from harness_lab.simulate.config_errors import did_you_mean
+from harness_lab.simulate.recorded_workload import CUT_SHORT, RecordedWorkload
+from harness_lab.simulate.recording import even_calls, recorded_runs
 from harness_lab.simulate.workload import AgentProfile, Spawn, Workload
 from harness_lab.stats.distributions import Distribution
-from harness_lab.stats.fits import fit
 from harness_lab.stats.incidence import CENSORED, cumulative_incidence
 
 if TYPE_CHECKING:
@@ -28,11 +30,16 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from harness_lab.pricing import PriceTable
     from harness_lab.settlements import Settlements
     from harness_lab.usage import Amounts
 
-MAX_SAMPLE = 4_000
-"""Values used for a fit; of more, evenly spaced order statistics are taken."""
+Method = Literal["auto", "empirical", "family"]
+METHODS: tuple[Method, ...] = ("auto", "empirical", "family")
+MIN_RUNS = 30
+"""With fewer runs that no limit cut short, ``auto`` does not draw whole runs."""
+MAX_BEYOND = 0.05
+"""Share of runs cut short where none went on longer, above which ``auto`` does not draw whole runs."""
 _LIMIT_STOPS = ("exhausted", "timed_out")
 
 
@@ -44,29 +51,43 @@ class FittedWorld:
     ----------
     workload : Workload
         What the agents did.
-    provider : MockProvider
+    provider : Provider
         What answered them.
     fits : DataFrame
-        One row a quantity: of, quantity, model, n, censored, mean, reason.
+        One row a quantity: of, quantity, model, n, censored, mean, reason, fell_back.
+    method : {"empirical", "family"}
+        How it was fitted.
+    coarse : bool
+        There were no call rows: what a node used is spread over its calls.
     """
 
     workload: Workload
-    provider: MockProvider
+    provider: Provider
     fits: pd.DataFrame
+    method: FitMethod = "family"
+    coarse: bool = False
 
     def summary(self) -> str:
         """Return the fits, one line each."""
-        lines = [
-            f"  {row.of} {row.quantity}: {row.model} (n = {row.n:,}, {row.censored:,} cut short)"
-            for row in self.fits.itertuples()
-        ]
-        return "\n".join(["fitted from the records:", *lines])
+        return "\n".join(["fitted from the records:", *fit_lines(self.fits)])
 
     def explain(self) -> str:
         """Return what the world leaves out."""
+        spread = (
+            " There were no call rows: what a node used is spread over its calls, so where within a node a limit falls "
+            "is approximate."
+            if self.coarse
+            else ""
+        )
+        if self.method == "empirical":
+            return (
+                "Whole recorded runs are drawn, so their quantities hang together as recorded; nothing beyond the "
+                "recorded extremes is ever drawn, and runs are drawn independently of user, repository and task."
+                + spread
+            )
         return (
             "Quantities are drawn independently of one another and of user, repository and task, so the tails of "
-            "totals may be thinner than in the records; compare the simulated with the recorded before use."
+            "totals may be thinner than in the records; compare the simulated with the recorded before use." + spread
         )
 
 
@@ -76,120 +97,131 @@ def fit_world(
     root: str | None = None,
     prices: PriceTable | None = None,
     asks: Mapping[str, Amounts] | None = None,
+    method: Method = "auto",
 ) -> FittedWorld:
     """Fit a workload and a provider.
 
     Parameters
     ----------
     settlements : Settlements
-        Records with call rows.
+        Records; with call rows the fit knows each call, without them what a node used is spread over its calls.
     root : str, optional
         The agent at the root; the one of the most root nodes if None.
     prices : PriceTable, optional
-        What the models cost; without it the simulated cost is unknown.
+        What the models cost; without it the cost is that of the recorded calls where whole runs are drawn, else
+        unknown.
     asks : mapping of str to Amounts, optional
-        What a parent declares for a child of each agent; nothing where it is missing.
+        What a parent declares for a child of each agent; where it is missing, what was recorded if whole runs are
+        drawn, else nothing.
+    method : {"auto", "empirical", "family"}
+        ``empirical``: whole recorded runs are drawn. ``family``: each quantity from the family of the best held-out
+        likelihood, or its recorded values where no family can be chosen. ``auto``: ``empirical`` from 30 runs on that
+        no limit had cut short.
 
     Returns
     -------
     FittedWorld
-        Numbers of calls are fitted with nodes that a limit stopped as right-censored; failures are a rate of their own.
+        Runs that a limit stopped count as lower bounds, by either method.
 
     Raises
     ------
     InputError
-        If there are no call rows, or an agent has none with known usage.
+        If an agent has no call with known usage, an ask is for an agent that the records do not have, no run is of
+        `root`, or the method does not exist.
 
     Notes
     -----
-    A child is named by the call after which it was started; where the record has no such name its rule cannot be
-    fitted and it is left out.
+    By ``family`` a child is named by the call after which it was started; where the record has no such name its rule
+    cannot be fitted and it is left out.
     """
-    if settlements.calls is None or settlements.calls.empty:
-        raise InputError("records to fit", expected="call rows beside the nodes", got="none")
+    if method not in METHODS:
+        raise InputError("method", expected=f"one of {', '.join(METHODS)}", got=method)
+    asks = asks or {}
     nodes = settlements.nodes[settlements.nodes["outcome"] != "denied"]
-    calls = _calls_with_agent(settlements.calls, nodes)
-    notes = _Notes()
-    roots = nodes.loc[nodes["parent"].isna(), "agent"].dropna()
-    name = root if root is not None else str(roots.mode().iloc[0])
-    names = [str(agent) for agent in nodes["agent"].dropna().unique()]
-    agents = {agent: _profile(agent, nodes, calls, asks or {}, notes) for agent in names}
-    models = {str(model): _model(str(model), part, notes) for model, part in calls.groupby("model")}
-    provider = MockProvider(models=models, prices=prices if prices is not None else PriceTable())
-    return FittedWorld(workload=Workload(agents=agents, root=name), provider=provider, fits=notes.frame())
+    if nodes.empty:
+        raise InputError("records to fit", expected="nodes that started", got="none")
+    nodes = nodes.assign(agent=nodes["agent"].fillna("agent"))
+    _check_asks(asks, nodes)
+    coarse = settlements.calls is None or settlements.calls.empty
+    calls = with_paths(even_calls(nodes) if coarse else settlements.calls, nodes)  # type: ignore[arg-type]
+    name = _root(nodes, root)
+    chosen = _which(nodes[nodes["parent"].isna() & (nodes["agent"] == name)]) if method == "auto" else method
+    notes = FitNotes(chosen)
+    names = [str(agent) for agent in nodes["agent"].unique()]
+    agents = {agent: _profile(agent, nodes, calls, notes) for agent in names}
+    if chosen == "family":
+        agents = {agent: replace(one, spawns=_spawns(agent, nodes, asks)) for agent, one in agents.items()}
+    provider = Provider.of_calls(calls, method=chosen, prices=prices)
+    fits = pd.concat([notes.frame(), provider.fits], ignore_index=True)
+    workload = Workload(agents=agents, root=name)
+    if chosen == "empirical":
+        workload, fits = _whole_runs(settlements, workload, asks, fits)
+    return FittedWorld(workload=workload, provider=provider, fits=fits, method=chosen, coarse=coarse)
 
 
-class _Notes:
-    """Collects what was fitted and how."""
-
-    def __init__(self) -> None:
-        self._rows: list[tuple[str, str, str, int, int, float, str]] = []
-
-    def fitted(
-        self, of: str, quantity: str, values: NDArray[np.float64], censored: NDArray[np.bool_] | None = None
-    ) -> Distribution:
-        """Fit one quantity and note it."""
-        if len(values) == 0:
-            raise InputError(f"{quantity} of {of}", expected="at least one call with known usage", got="none")
-        x, stopped = _thinned(values, censored)
-        found = fit(x, censored=stopped, resamples=0)
-        chosen = found.distribution
-        count = 0 if censored is None else int(censored.sum())
-        self._rows.append((of, quantity, str(chosen), len(values), count, chosen.mean(), found.reason))
-        return chosen
-
-    def frame(self) -> pd.DataFrame:
-        """Return the notes."""
-        return pd.DataFrame(self._rows, columns=["of", "quantity", "model", "n", "censored", "mean", "reason"])
+def _which(roots: pd.DataFrame) -> FitMethod:
+    """Return whether whole runs can be drawn: enough are whole, and few were cut short where none went on longer."""
+    whole = ~roots["outcome"].isin(CUT_SHORT)
+    longest = roots.loc[whole, "calls"].max()
+    beyond = (~whole & ~(roots["calls"] < longest).fillna(value=False)).mean()
+    return "empirical" if whole.sum() >= MIN_RUNS and beyond <= MAX_BEYOND else "family"
 
 
-def _thinned(
-    values: NDArray[np.float64], censored: NDArray[np.bool_] | None
-) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
-    order = np.argsort(values, kind="stable")
-    step = np.unique(np.linspace(0, len(values) - 1, min(len(values), MAX_SAMPLE)).astype(int))
-    kept = order[step]
-    if censored is None or not censored.any():
-        return values[kept], None
-    return values[kept], censored[kept]
+def _whole_runs(
+    settlements: Settlements, plain: Workload, asks: Mapping[str, Amounts], fits: pd.DataFrame
+) -> tuple[Workload, pd.DataFrame]:
+    """Return the workload that draws whole runs, and the notes with what that means."""
+    runs = tuple(run for run in recorded_runs(settlements).values() if run.agent == plain.root)
+    if not runs:
+        raise InputError("records to fit", expected=f"a run of {plain.root}", got="none")
+    cut = [len(run.steps) for run in runs if run.end.outcome in CUT_SHORT]
+    longest = max((len(run.steps) for run in runs if run.end.outcome not in CUT_SHORT), default=0)
+    beyond = sum(steps >= longest for steps in cut)
+    why = f"{beyond:,} were cut short where no recorded one went on longer: they end there" if beyond else ""
+    workload = RecordedWorkload(agents=plain.agents, root=plain.root, runs=runs, asks=asks)
+    steps = Distribution.empirical([len(run.steps) for run in runs])
+    notes = FitNotes()
+    told = why or "recorded runs, each as likely"
+    notes.note(plain.root, "calls of whole runs", steps, len(runs), told, len(cut), fell_back=bool(why))
+    return workload, pd.concat([notes.frame(), fits], ignore_index=True)
 
 
-def _calls_with_agent(calls: pd.DataFrame, nodes: pd.DataFrame) -> pd.DataFrame:
-    """Return completed calls, in order, with their agent and what the call before sent and answered."""
-    named = calls.merge(nodes[["run", "node", "agent"]], on=["run", "node"], how="inner")
-    named = named.sort_values(["run", "node", "call", "attempt"], kind="stable").reset_index(drop=True)
-    before = named.groupby(["run", "node"], sort=False)
-    done = named["start_ns"] + named["duration_ns"]
-    return named.assign(
-        sent_before=before["input_total"].shift(),
-        answered_before=before["output"].shift(),
-        pause_ns=named["start_ns"] - done.groupby([named["run"], named["node"]], sort=False).shift(),
-    )
+def _root(nodes: pd.DataFrame, wanted: str | None) -> str:
+    roots = nodes.loc[nodes["parent"].isna(), "agent"]
+    if wanted is None:
+        return str(roots.mode().iloc[0])
+    if wanted not in set(roots):
+        raise InputError("root", expected=f"an agent at the root of a run: {sorted(set(roots))}", got=wanted)
+    return wanted
 
 
-def _profile(
-    agent: str, nodes: pd.DataFrame, calls: pd.DataFrame, asks: Mapping[str, Amounts], notes: _Notes
-) -> AgentProfile:
+def _check_asks(asks: Mapping[str, Amounts], nodes: pd.DataFrame) -> None:
+    known = sorted({str(agent) for agent in nodes.loc[nodes["parent"].notna(), "agent"]})
+    unknown = sorted(set(asks) - set(known))
+    if unknown:
+        near = did_you_mean(unknown[0], known)
+        raise InputError("asks", expected=f"agents that are children in the records: {known}", got=unknown, hint=near)
+
+
+def _profile(agent: str, nodes: pd.DataFrame, calls: pd.DataFrame, notes: FitNotes) -> AgentProfile:
     mine = nodes[nodes["agent"] == agent]
     made = calls[calls["agent"] == agent]
     first = made[made["call"] == made["call"].min()]
     counted = mine[(mine["calls"] > 0) & mine["calls"].notna()]
     cut_short = counted["outcome"] != "completed"
     growth = (made["input_total"] - made["sent_before"] - made["answered_before"]).dropna()
-    spawns = _spawns(mine, nodes, asks)
     pauses = _numbers(made["pause_ns"]) / NS_PER_S
     pauses = pauses[pauses >= 0]
     return AgentProfile(
-        model=str(mine["model"].mode().iloc[0]),
+        model=str(made["path_model"].mode().iloc[0]) if len(made) else "unknown",
         calls=notes.fitted(agent, "calls", _numbers(counted["calls"]), cut_short.to_numpy(dtype=bool)),
         startup_tokens=notes.fitted(agent, "startup tokens", _numbers(first["input_total"])),
         growth_tokens=notes.fitted(agent, "growth tokens", np.maximum(_numbers(growth), 0.0))
         if len(growth)
         else _zero(),
-        tool_s=Distribution.constant(float(np.median(pauses))) if len(pauses) else _zero(),
+        tool_s=notes.fitted(agent, "tool time, s", pauses) if len(pauses) else _zero(),
         shared_tokens=int(first["cache_read"].median()) if first["cache_read"].notna().any() else 0,
         failure_rate=_failure_rate(counted),
-        spawns=spawns,
         floor_key=_key(agent, mine),
     )
 
@@ -214,8 +246,9 @@ def _key(agent: str, mine: pd.DataFrame) -> FloorKey | None:
     )
 
 
-def _spawns(mine: pd.DataFrame, nodes: pd.DataFrame, asks: Mapping[str, Amounts]) -> tuple[Spawn, ...]:
+def _spawns(parent: str, nodes: pd.DataFrame, asks: Mapping[str, Amounts]) -> tuple[Spawn, ...]:
     """Return one rule per kind of child and call: how many were started there, over the nodes that came so far."""
+    mine = nodes[nodes["agent"] == parent]
     keys = pd.MultiIndex.from_frame(mine[["run", "node"]])
     children = nodes[nodes["parent"].notna() & nodes["path"].notna()]
     children = children[pd.MultiIndex.from_frame(children[["run", "parent"]]).isin(keys)]
@@ -236,24 +269,6 @@ def _shares(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return a short sample with the same shares, to half a percent."""
     kept = np.linspace(0, len(counts) - 1, min(len(counts), 200)).astype(int)
     return np.asarray(np.sort(counts)[kept], dtype=np.int64)
-
-
-def _model(model: str, calls: pd.DataFrame, notes: _Notes) -> ModelProfile:
-    done = calls[calls["status"] == "completed"]
-    known = done[done["input_total"].notna() & done["output"].notna()]
-    later = known[known["sent_before"].notna()]
-    resent, read = float(later["sent_before"].sum()), float(later["cache_read"].sum())
-    rest = float((known["input_fresh"] + known["cache_write"]).sum())
-    seconds = np.asarray(_numbers(done["duration_ns"]) / NS_PER_S, dtype=np.float64)
-    return ModelProfile(
-        output_tokens=notes.fitted(model, "output tokens", _numbers(known["output"])),
-        latency_s=notes.fitted(model, "latency, s", seconds),
-        error_rate=float((calls["status"] == "failed").mean()),
-        unreported_rate=float(done["input_total"].isna().mean()),
-        cache_share=min(1.0, read / resent) if resent else 0.0,
-        cache_write_share=min(1.0, float(known["cache_write"].sum()) / rest) if rest else 0.0,
-        max_output_tokens=int(known["output"].max()),
-    )
 
 
 def _zero() -> Distribution:

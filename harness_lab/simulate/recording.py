@@ -7,17 +7,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from harness_lab.errors import InputError
 from harness_lab.outcome import CHANNELS, Cause, Outcome
 from harness_lab.policies.protocol import End
 from harness_lab.providers.recorded import Answer
+from harness_lab.settlements.columns import PARTS
+from harness_lab.settlements.schema import conform_calls
 from harness_lab.usage import TokenCounts
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping
-
-    import pandas as pd
 
     from harness_lab.settlements import Settlements
     from harness_lab.usage import Amounts
@@ -58,6 +59,12 @@ class Step:
         self.prompt = prompt
         self.resent = resent
         self.answer = answer
+
+    def plain(self) -> tuple[Any, ...]:
+        """Return all that is played, as plain values."""
+        answer = self.answer
+        came = (answer.status, answer.duration_ns, answer.model, answer.tokens, answer.cost_nusd, answer.billed_nusd)
+        return (self.pause_ns, self.call, self.attempt, self.model, self.prompt, self.resent, *came)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -101,6 +108,12 @@ class RecordedNode:
         for batch in self.children.values():
             for _, _, child in batch:
                 yield from child.below()
+
+    def plain(self) -> tuple[Any, ...]:
+        """Return all that is played, as plain values (children by their names)."""
+        below = [(at, slot, attempt, child.name) for at, b in self.children.items() for slot, attempt, child in b]
+        steps = [step.plain() for step in self.steps]
+        return (self.name, self.agent, self.ask, str(self.end), self.tail_ns, steps, below)
 
 
 def recorded_runs(settlements: Settlements) -> dict[str, RecordedNode]:
@@ -293,19 +306,35 @@ def even_steps(row: Mapping[str, Any]) -> list[Step]:
         return []
     weights = np.linspace(0.5, 1.5, n) if n > 1 else np.ones(1)
     even = np.ones(n)
-    parts = {name: _spread(row[name], weights) for name in ("input_total", "input_fresh", "cache_read", "cache_write")}
+    parts = {name: _spread(row[name], weights) for name in ("input_total", *PARTS)}
     parts |= {name: _spread(row[name], even) for name in ("output", "cost_nusd", "billed_nusd", "duration_ns")}
     model, before = row["model"] or "unknown", 0
     steps = []
     for i in range(n):
         call = {name: None if values is None else values[i] for name, values in parts.items()}
         if call["input_fresh"] is not None:
-            call["input_total"] = sum(call[name] or 0 for name in ("input_fresh", "cache_read", "cache_write"))
+            call["input_total"] = sum(call[name] or 0 for name in PARTS)
         prompt = call["input_total"] or 0
         answer = _answer({**call, "status": "completed"}, model, call["duration_ns"] or 0)
         steps.append(Step(0, i, 0, model, prompt, min(before, prompt), answer))
         before = prompt
     return steps
+
+
+def even_calls(nodes: pd.DataFrame) -> pd.DataFrame:
+    """Return call rows that spread each node's totals over its calls; see :func:`even_steps`."""
+    rows = []
+    for node in _rows(nodes):
+        now = node["start_ns"]
+        for step in even_steps(node):
+            tokens, took = step.answer.tokens, step.answer.duration_ns if node["duration_ns"] is not None else None
+            row = {"run": node["run"], "node": node["node"], "call": step.call, "attempt": 0, "model": node["model"]}
+            row |= {"status": "completed", "start_ns": now, "duration_ns": took, "cost_nusd": step.answer.cost_nusd}
+            if tokens is not None:
+                row |= {name: getattr(tokens, name) for name in ("input_total", *PARTS, "output")}
+            rows.append(row)
+            now = None if now is None or took is None else now + took
+    return conform_calls(pd.DataFrame(rows))
 
 
 def _spread(total: int | None, weights: np.ndarray[Any, np.dtype[np.float64]]) -> list[int] | None:

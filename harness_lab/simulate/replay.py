@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pandas as pd
 
 from harness_lab.agents import AsyncioRuntime, Harness
-from harness_lab.agents.ports import Call, Child, Children, Rest
 from harness_lab.errors import InputError
-from harness_lab.outcome import Outcome, Refusal
-from harness_lab.policies.protocol import End
 from harness_lab.pricing import PriceTable
 from harness_lab.providers.recorded import RecordedModel
 from harness_lab.settlements import Settlements
 from harness_lab.simulate.engine import World
+from harness_lab.simulate.player import Player
 from harness_lab.simulate.recording import RecordedNode, output_ceilings, recorded_runs
 from harness_lab.simulate.replay_result import ReplayResult
 from harness_lab.simulate.rows import calls_frame, nodes_frame
@@ -31,18 +29,13 @@ from harness_lab.simulate.virtual_loop import VirtualLoop
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from harness_lab.agents.ports import Brain, Runtime
+    from harness_lab.agents.ports import Runtime
     from harness_lab.policies import Policy, PolicySpec
     from harness_lab.simulate.engine import Engine
     from harness_lab.simulate.rows import Rows
 
 Mark = tuple[str, str, str]
 """Run, node, and what the record cannot say."""
-
-WAS_DENIED = "it was denied in the record and is granted here: what it would have done is not recorded"
-CHILD_CHANGED = "a child ended otherwise than recorded: what its parent would have done then is not recorded"
-ENDED_EARLY = "the record ends there because it was stopped: what would have come after is not recorded"
-_STOPPED = (Outcome.EXHAUSTED, Outcome.TIMED_OUT, Outcome.CANCELLED, Outcome.AWAITING_APPROVAL, Outcome.UNKNOWN)
 
 
 class ReplayWorld(World):
@@ -90,49 +83,22 @@ class ReplayWorld(World):
     def _tree(self, runtime: Runtime, run: str, policy: Policy, rows: Rows, keep_calls: bool) -> Any:
         root = self.runs[run]
         harness = Harness(runtime, policy, self.model, rows, keep_calls=keep_calls)
-        return harness.run(root.agent, root.ask, partial(self.brain, root, run))
+        player = _Marking(run, self.marks)
+        return harness.run(root.agent, root.ask, partial(player.brain, root, 0))
 
-    def brain(self, node: RecordedNode, run: str) -> Brain:
-        """Do what a node did: its pauses, its calls and its children, and end as it ended."""
-        self._mark(run, node, *node.marks)
-        if node.end.outcome is Outcome.DENIED:
-            self._mark(run, node, WAS_DENIED)
-            return End(Outcome.UNKNOWN)
-        yield from self._children(node, run, -1)
-        for at, step in enumerate(node.steps):
-            if step.pause_ns:
-                yield Rest(step.pause_ns)
-            call = Call(step.model, 0, step.call, step.attempt, step.prompt, step.resent, answer=step.answer)
-            told = yield call
-            if told is None or type(told) is Refusal:
-                break
-            yield from self._children(node, run, at)
-        if node.tail_ns:
-            yield Rest(node.tail_ns)
-        if node.end.outcome in _STOPPED:
-            self._mark(run, node, ENDED_EARLY)
-        return node.end
 
-    def _children(self, node: RecordedNode, run: str, at: int) -> Brain:
-        batch = node.children.get(at)
-        if batch is None:
-            return node.end
-        after = node.steps[at].call if at >= 0 else 0
-        children = [self._child(child, run, (after, slot, attempt)) for slot, attempt, child in batch]
-        ends = yield Children(children)
-        for (_, _, child), end in zip(batch, ends, strict=True):
-            if end is None or end.outcome != child.end.outcome:
-                self._mark(run, node, CHILD_CHANGED)
-                break
-        return node.end
+class _Marking(Player):
+    """Plays a run and writes down where the record cannot say."""
 
-    def _child(self, node: RecordedNode, run: str, name: tuple[int, int, int]) -> Child:
-        brain = partial(self.brain, node, run)
-        call, slot, attempt = name
-        return Child(agent=node.agent, budget=node.ask, call=call, slot=slot, attempt=attempt, brain=brain)
+    __slots__ = ("_marks", "_run")
 
-    def _mark(self, run: str, node: RecordedNode, *why: str) -> None:
-        self.marks += [(run, node.name, one) for one in why]
+    def __init__(self, run: str, marks: list[Mark]) -> None:
+        super().__init__()
+        self._run = run
+        self._marks = marks
+
+    def mark(self, node: RecordedNode, why: str) -> None:
+        self._marks.append((self._run, node.name, why))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

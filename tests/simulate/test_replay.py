@@ -11,8 +11,8 @@ from harness_lab.pricing import Price, PriceTable
 from harness_lab.providers import MockProvider, ModelProfile
 from harness_lab.settlements import Settlements
 from harness_lab.simulate import AgentProfile, Experiment, Replay, Spawn, Workload
+from harness_lab.simulate.player import CHILD_CHANGED, ENDED_EARLY, WAS_DENIED
 from harness_lab.simulate.recording import EVENLY, ONE_CALL, SPLIT
-from harness_lab.simulate.replay import CHILD_CHANGED, ENDED_EARLY, WAS_DENIED
 from harness_lab.stats import Distribution
 
 SAME = ["outcome", "stopped_by", "cause", "calls", "attempts", "starts", "input_fresh", "cache_read", "cache_write",
