@@ -57,7 +57,9 @@ def preflight(
     agent: Annotated[str | None, typer.Option(help="Role; any if not given.")] = None,
     context: Annotated[str | None, typer.Option(help="Context digest; unknown if not given.")] = None,
     unit: Unit = "input-total",
-    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 when the ask is refused.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 1 when the ask is refused, or its path was never measured.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Hold an ask against the floor of its path, before anything starts."""
@@ -68,9 +70,17 @@ def preflight(
     table = _derive(load(evidence), unit, stale_days=None).to_table()
     key = FloorKey(agent=agent, backend=backend, model=model, context=context, unit=unit)  # type: ignore[arg-type]
     answer = hold_against(table, key, asked)
-    row_note = f"\n{answer.row.note}" if answer.row and answer.row.note else ""
-    show(f"{answer}{row_note}", answer.to_dict(time.time_ns()), as_json=as_json)
-    if strict and not answer.admitted:
+    unmeasured = answer.row is None
+    near, others = _near(key, table) if unmeasured else ([], [])
+    words = [str(answer), "" if answer.row is None else answer.row.note]
+    words += [f"--strict: nothing was measured on this path. {_hint(near, others)}"] if unmeasured and strict else []
+    words += [_hint(near, others)] if unmeasured and not strict and near else []
+    show(
+        "\n".join(filter(None, words)),
+        answer.to_dict(time.time_ns()) | ({"did_you_mean": near} if unmeasured else {}),
+        as_json=as_json,
+    )
+    if strict and (unmeasured or not answer.admitted):
         sys.exit(1)
 
 
@@ -83,6 +93,21 @@ def _derive(settlements: Any, unit: str, *, stale_days: float | None) -> Any:
         raise InputError("--stale-days", expected="days >= 0", got=stale_days)
     stale = None if stale_days is None else timedelta(days=stale_days)
     return derive(settlements, unit=unit, stale_after=stale, now_ns=time.time_ns())  # type: ignore[arg-type]
+
+
+def _near(key: Any, table: Any) -> tuple[list[str], list[str]]:
+    """Return the measured paths that are spelled most like one that was not measured, and all of them."""
+    from difflib import get_close_matches
+
+    known = {f"{row.key.backend} / {row.key.model}": str(row.key) for row in table if row.floor is not None}
+    close = get_close_matches(f"{key.backend} / {key.model}", list(known), n=3, cutoff=0.7)
+    return [known[name] for name in close], list(known.values())
+
+
+def _hint(near: list[str], others: list[str]) -> str:
+    if near:
+        return f"Did you mean {' or '.join(near)}?"
+    return f"Measured: {'; '.join(others[:5]) or 'no path'}"
 
 
 def _path(text: str, unit: str) -> Any:

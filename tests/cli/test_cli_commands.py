@@ -96,6 +96,23 @@ def test_preflight_admits_at_the_floor_and_where_nothing_was_measured(capsys: py
     assert (answer["admitted"], answer["floor"]) == (True, None)
 
 
+@pytest.mark.parametrize(
+    ("backend", "model", "hint"),
+    [
+        ("pi", "tangle-router/glm-5.1", "Did you mean pi / tangle-router/glm-5.2"),
+        ("pii", "tangle-router/glm-5.2", "Did you mean pi / tangle-router/glm-5.2"),
+        ("codex", "gpt", "Measured: pi / tangle-router/glm-5.2"),
+    ],
+)
+def test_a_strict_preflight_says_no_to_a_path_that_was_never_measured_and_what_was_meant(
+    backend: str, model: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["preflight", "--evidence", SIX, "--backend", backend, "--model", model, "--input-tokens", "40000"]
+    assert run(*asked, "--strict") == 1
+    assert hint in capsys.readouterr().out
+    assert run(*asked) == 0
+
+
 def test_a_strict_preflight_says_no_with_exit_code_1() -> None:
     assert run("preflight", "--evidence", SIX, *PATH, "--input-tokens", "8000", "--strict") == 1
     assert run("preflight", "--evidence", SIX, *PATH, "--input-tokens", "31211", "--strict") == 0
