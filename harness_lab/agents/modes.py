@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness_lab.agents.errors import AgentError
 from harness_lab.agents.mode_rules import MODE_KEYS, Problem, problems_of
 from harness_lab.agents.subagents import Subagent
 from harness_lab.budget.run import DEFAULT_STEPS
-from harness_lab.errors import ReadError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from harness_lab.errors import InputError, ReadError
 
 DEFAULT_MODE = "chat"
 
@@ -110,6 +108,11 @@ class ModeRegistry:
         requires_approval, subagents, provider_options and model. Read when asked for, so that one malformed mode does
         not take the others down; :meth:`check` looks at all.
 
+    Raises
+    ------
+    InputError
+        If the config is no mapping.
+
     Examples
     --------
     >>> modes = ModeRegistry({"modes": {"chat": {"tools": ["search"], "max_steps": 4}}})
@@ -120,6 +123,8 @@ class ModeRegistry:
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
+        if not isinstance(config, Mapping):
+            raise InputError("modes", expected="a mapping with default and modes", got=config)
         self._config = config
 
     @classmethod
@@ -175,6 +180,8 @@ class ModeRegistry:
             ``mode_not_configured`` or ``mode_malformed``, with the first problem of this mode.
         """
         wanted = name if name is not None else self.default
+        if (whole := self._whole()) is not None:
+            raise AgentError("mode_malformed", str(whole))
         entry = self._modes().get(wanted)
         if entry is None:
             raise AgentError("mode_not_configured", f"Harness mode [{wanted}] is not configured.")
@@ -198,7 +205,8 @@ class ModeRegistry:
         """
         modes = self._modes()
         known = None if tools is None else frozenset(map(str, tools))  # type: ignore[call-overload]
-        found = [] if modes else [Problem(None, "modes", "Harness has no modes configured.")]
+        whole = self._whole()
+        found = [] if modes else [whole or Problem(None, "modes", "Harness has no modes configured.")]
         if modes and self.default not in modes:
             found.append(Problem(None, "default", f"Harness mode [{self.default}] is not configured."))
         for name, entry in modes.items():
@@ -207,7 +215,15 @@ class ModeRegistry:
 
     def _modes(self) -> Mapping[str, Any]:
         modes = self._config.get("modes")
-        return modes if isinstance(modes, dict) else {}
+        return modes if isinstance(modes, Mapping) else {}
+
+    def _whole(self) -> Problem | None:
+        """Return what is wrong with the modes as a whole: they are there, and no mapping."""
+        modes = self._config.get("modes")
+        if modes is None or modes == [] or isinstance(modes, Mapping):
+            return None
+        text = f"Harness modes are malformed: expected a mapping of names to modes, got {type(modes).__name__}."
+        return Problem(None, "modes", text)
 
 
 def _mode(name: str, entry: Mapping[str, Any]) -> AgentMode:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from harness_lab.agents.errors import AgentError
+from harness_lab.errors import InputError
 from harness_lab.usage import count
 
 if TYPE_CHECKING:
@@ -15,10 +16,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Participant:
-    """Whom a session belongs to: a kind and an id, since 7 is another one among users than among teams."""
+    """Whom a session belongs to: a kind and an id, since 7 is another one among users than among teams.
+
+    Raises
+    ------
+    InputError
+        If the kind is no name, or the id neither text nor a whole number.
+    """
 
     type: str
     id: str | int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.type, str) or not self.type:
+            raise InputError("participant's type", expected="a name", got=self.type)
+        if isinstance(self.id, bool) or not isinstance(self.id, (str, int)):
+            raise InputError("participant's id", expected="text or a whole number", got=self.id)
 
 
 ANYONE = Participant("anyone", 0)
@@ -69,6 +82,11 @@ class Session:
     scope : str
         Which of their conversations.
 
+    Raises
+    ------
+    InputError
+        If either is something else.
+
     Attributes
     ----------
     messages : list of dict
@@ -82,6 +100,10 @@ class Session:
     """
 
     def __init__(self, participant: Participant, scope: str) -> None:
+        if not isinstance(participant, Participant):
+            raise InputError("participant", expected="a Participant, or none named", got=participant)
+        if not isinstance(scope, str):
+            raise InputError("scope", expected="text", got=scope)
         self.participant = participant
         self.scope = scope
         self.messages: list[dict[str, Any]] = []

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from harness_lab.agents import AgentError, ModeRegistry
-from harness_lab.errors import ReadError
+from harness_lab.agents import AgentError, ModeRegistry, Participant, Session, Sessions, Subagent
+from harness_lab.errors import InputError, ReadError
 
 CONFIG: dict[str, Any] = {
     "default": "lead",
@@ -102,3 +102,39 @@ def test_a_subagent_whose_mode_does_not_exist_is_named() -> None:
 
 def test_an_approval_list_with_a_star_gates_every_tool() -> None:
     assert ModeRegistry(CONFIG).resolve("checker").needs_approval("anything")
+
+
+@pytest.mark.parametrize("config", [[], ["chat"], None, 5, "chat"])
+def test_a_config_that_is_no_mapping_is_one_line(config: Any) -> None:
+    with pytest.raises(InputError, match="^modes: expected a mapping with default and modes, got "):
+        ModeRegistry(config)
+
+
+def test_modes_that_are_a_list_are_malformed_and_not_missing() -> None:
+    modes = ModeRegistry({"modes": ["chat"]})
+    line = "Harness modes are malformed: expected a mapping of names to modes, got list."
+    assert modes.check().summary() == line
+    with pytest.raises(AgentError, match="Harness modes are malformed") as error:
+        modes.resolve("chat")
+    assert error.value.code == "mode_malformed"
+
+
+def test_a_subagent_whose_mode_is_a_number_is_one_line() -> None:
+    with pytest.raises(InputError, match=r"^mode of subagent \[r\]: expected text or nothing, got 5$"):
+        Subagent.from_config("r", {"mode": 5})
+    report = ModeRegistry({"default": "m", "modes": {"m": {"subagents": {"r": {"mode": 5}}}}}).check()
+    assert [problem.key for problem in report.problems] == ["subagents.r"]
+
+
+@pytest.mark.parametrize(("kind", "whose"), [(None, 1), ("", 1), ("User", None), ("User", True), ("User", 1.5)])
+def test_a_participant_without_a_kind_or_an_id_is_one_line(kind: Any, whose: Any) -> None:
+    with pytest.raises(InputError, match="^participant's (type|id): expected "):
+        Participant(kind, whose)
+
+
+def test_no_participant_where_one_is_named_is_one_line() -> None:
+    nobody: Any = None
+    with pytest.raises(InputError, match="^participant: expected a Participant, or none named, got None$"):
+        Sessions().session("support", participant=nobody)
+    with pytest.raises(InputError, match="^scope: expected text, got None$"):
+        Session(Participant("User", 1), nobody)
