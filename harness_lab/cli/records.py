@@ -108,9 +108,9 @@ def quality(
     from harness_lab.settlements import recompute as price
     from harness_lab.settlements import reconcile
 
-    table = load(file)
     if bill is None and (bill_map or bill_preset):
         raise InputError("--bill", expected="the export that the map is for", got="none")
+    table = load(file)
     columns: Any = bill_preset or (pairs(bill_map, what="--bill-map") if bill_map else None)
     report = look_at(
         table,
@@ -121,8 +121,24 @@ def quality(
 
 
 def load(path: Path) -> Any:
-    """Return the settlements of a table, a store, or records."""
+    """Return the settlements of a table, a store, or records; say on standard error what the answer will not cover."""
     from harness_lab.settlements import SettlementStore
     from harness_lab.settlements import read as read_records
 
-    return SettlementStore(path).read() if (path / "store.json").is_file() else read_records(path)
+    table = SettlementStore(path).read() if (path / "store.json").is_file() else read_records(path)
+    for text in _gaps(table):
+        note(f"{path.name}: {text}; see harness-lab quality")
+    return table
+
+
+def _gaps(table: Any) -> list[str]:
+    """Return what of the records is not in the table, and what of the table cannot be told."""
+    report = table.report
+    found = [one.partition(" was made of ")[2] for one in report.notes if one.endswith(" set aside then")]
+    gaps = [f"made of {one}" for one in found]
+    if report.set_aside:
+        gaps.append(f"{len(report.set_aside):,} of {report.read:,} record(s) were set aside")
+    unknown = int((table.nodes["outcome"] == "unknown").sum())
+    if unknown:
+        gaps.append(f"how {unknown:,} of {len(table.nodes):,} row(s) ended is unknown")
+    return gaps

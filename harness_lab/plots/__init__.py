@@ -11,6 +11,7 @@ from harness_lab.plots.ceilings import plot_ceiling_curve, plot_ceiling_tradeoff
 from harness_lab.plots.compare import plot_differences, plot_metric, plot_policies
 from harness_lab.plots.distribution import plot_incidence
 from harness_lab.plots.floors import plot_floors
+from harness_lab.plots.quality import plot_quality
 from harness_lab.plots.style import colour_of, draw_empty
 from harness_lab.plots.svg import to_svg
 from harness_lab.plots.timeline import plot_timeline
@@ -26,6 +27,7 @@ __all__ = [
     "plot_incidence",
     "plot_metric",
     "plot_policies",
+    "plot_quality",
     "plot_timeline",
     "to_svg",
 ]

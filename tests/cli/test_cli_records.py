@@ -70,6 +70,20 @@ def test_quality_says_what_is_odd_as_text_and_as_json(
     assert data["bill"]["covered"] == 0.0
 
 
+def test_an_answer_says_what_of_the_records_it_does_not_cover(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs.write_text(runs.read_text() + "c,0,bob,o3,many,0,0,\n")
+    assert run("quality", runs, "--json") == 0
+    said = capsys.readouterr().err
+    assert "runs.csv: 1 of 3 record(s) were set aside; see harness-lab quality" in said
+    assert "runs.csv: how 2 of 2 row(s) ended is unknown" in said
+    run("read", runs, "--out", tmp_path / "out.parquet")
+    capsys.readouterr()
+    assert run("floors", tmp_path / "out.parquet") == 0
+    assert "out.parquet: made of 3 records, 1 set aside then" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "arguments",
     [("quality", "none.parquet"), ("quality", "{runs}", "--bill-preset", "day-model-cost"),

@@ -49,11 +49,19 @@ def test_empty_fields_are_unknown_and_not_zero(tmp_path) -> None:
     assert row["outcome"] == "unknown"
 
 
+def test_nan_is_how_other_programs_write_unknown(tmp_path) -> None:
+    table = read(write(tmp_path, OWN + "a,0,lead,completed,NaN,,7,nan,\n"))
+    assert table.nodes[["input_total", "output", "cost_nusd"]].to_numpy(na_value=-1).tolist() == [[-1, 7, -1]]
+    lines = write(tmp_path, '{"run": "a", "outcome": NaN, "output": NaN}\n', "log.jsonl")
+    assert read(lines).nodes[["outcome", "output"]].to_numpy(na_value=-1).tolist() == [["unknown", -1]]
+    assert not table.report.set_aside
+
+
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
         ("a,0,lead,completed,100,60,-7,0.25,", "runs.csv:2: output: should be greater than or equal to 0, got '-7'"),
-        ("a,0,lead,completed,100,60,7,NaN,", "runs.csv:2: cost_usd: should be a finite number of dollars"),
+        ("a,0,lead,completed,100,60,7,Infinity,", "runs.csv:2: cost_usd: should be a finite number of dollars"),
         ("a,0,lead,completed,100,160,7,0.25,", "runs.csv:2: cache_read 160 + cache_write 0 exceed input_total 100"),
         ("a,0,lead,completed,1e3,60,7,0.25,", "runs.csv:2: input_total: should be a valid integer"),
         ("a,0,lead,completed,100,60,7,0.25,noon", "runs.csv:2: start: should be"),
@@ -175,9 +183,9 @@ def test_a_line_in_another_encoding_is_set_aside(tmp_path) -> None:
 
 
 def test_a_row_of_a_newer_schema_is_set_aside(tmp_path) -> None:
-    table = read(write(tmp_path, "run,schema_version\na,1\nb,3\n"))
+    table = read(write(tmp_path, "run,schema_version\na,1\nb,4\n"))
     assert table.nodes["run"].tolist() == ["a"]
-    assert only_reason(table) == "runs.csv:3: schema_version: should be at most 2, got '3'"
+    assert only_reason(table) == "runs.csv:3: schema_version: should be at most 3, got '4'"
 
 
 def test_our_own_parquet_comes_back_with_its_calls(tmp_path) -> None:

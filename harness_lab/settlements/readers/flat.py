@@ -38,7 +38,7 @@ FIELDS: Final = (*NODE_NAMES, *TARGETS)
 """Every field that a column map may name."""
 
 _NUMBERS: Final = frozenset(column.name for column in NODE_COLUMNS if column.dtype in {"Int64", "Float64"}) | {*TARGETS}
-_NO_NUMBER: Final = frozenset(("", "n/a", "na", "null", "none", "-"))
+_NO_NUMBER: Final = frozenset(("", "n/a", "na", "nan", "null", "none", "-"))
 _VERSIONS: Final = frozenset(map(str, range(1, SCHEMA_VERSION + 1)))
 _SUFFIXES: Final = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".csv.gz", ".jsonl.gz")
 
@@ -229,7 +229,7 @@ class _Mapped:
 
 def _empty(name: str, value: object) -> bool:
     """Whether a cell says nothing: it is empty, or a number is due and it holds one of the usual words for none."""
-    if value is None or value == "":
+    if value is None or value == "" or value != value:  # NaN is unequal to itself
         return True
     return name in _NUMBERS and isinstance(value, str) and value.strip().lower() in _NO_NUMBER
 
