@@ -49,6 +49,14 @@ def test_empty_fields_are_unknown_and_not_zero(tmp_path) -> None:
     assert row["outcome"] == "unknown"
 
 
+def test_a_table_with_a_strange_column_does_not_stop_the_reading_of_its_folder(tmp_path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"run": "a", "node": "0"}\n{"run": "b", "node": "0", "outptu": 5}\n')
+    (tmp_path / "b.jsonl").write_text('{"run": "c", "node": "0"}\n')
+    table = read(tmp_path, ids="kept")
+    assert table.nodes["run"].tolist() == ["a", "c"]
+    assert "outptu: Extra inputs are not permitted" in str(table.report.set_aside[0])
+
+
 def test_nan_is_how_other_programs_write_unknown(tmp_path) -> None:
     table = read(write(tmp_path, OWN + "a,0,lead,completed,NaN,,7,nan,\n"))
     assert table.nodes[["input_total", "output", "cost_nusd"]].to_numpy(na_value=-1).tolist() == [[-1, 7, -1]]

@@ -48,7 +48,7 @@ _HEAD: Final = 1_024
 
 _BRACE: Final = ord("}")
 
-_TAIL: Final = 2_048
+_TAIL: Final = 1_024
 """Bytes at a line's end in which the usage of a finished subagent comes, beside the result of the tool that ran it."""
 
 _SHORT: Final = 2**13

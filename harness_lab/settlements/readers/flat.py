@@ -212,7 +212,7 @@ class _Mapped:
 
     def finish(self, output: ReaderOutput) -> None:
         """Complain about mapped columns that no row had; note times without a zone."""
-        if self.own and self.seen - set(FIELDS):
+        if self.own and self.file.named and self.seen - set(FIELDS):  # else its rows were set aside
             unknown = ", ".join(sorted(self.seen - set(FIELDS)))
             hint = f"give a map for these columns: {unknown}"
             raise InputError(self.file.name, expected="the settlement table's columns", got=unknown, hint=hint)
