@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness_lab.cli.output import Json, note, pairs, show
+from harness_lab.cli.tuned import write_config
+from harness_lab.errors import InputError
 
 if TYPE_CHECKING:
     from harness_lab.tune import Knob
@@ -54,7 +56,6 @@ def drift(
     """Say what moved between two sets of records, and split a change of spend into mix, tokens and price."""
     from harness_lab.analyze import drift as find
     from harness_lab.analyze import spend_split
-    from harness_lab.errors import InputError
     from harness_lab.settlements import read
 
     earlier, later = read(old), read(new)
@@ -120,6 +121,11 @@ def ceiling(
     failure_usd: Annotated[float | None, typer.Option(help="Price of a run that does not complete, dollars.")] = None,
     retries: Annotated[int, typer.Option(help="How often such a run is started again.")] = 0,
     by: By = None,
+    write: Annotated[Path | None, typer.Option("--write", help="Write it as a tuned config (JSON).")] = None,
+    policy: Annotated[
+        Path | None, typer.Option("--into", help="Experiment (TOML) whose last policy it goes into, for --write.")
+    ] = None,
+    key_file: Annotated[Path | None, typer.Option("--key-file", help="Sign the config with this key.")] = None,
     as_json: Json = False,
 ) -> None:
     """Choose a ceiling: the smallest for a target (exits with 1 if declined), or with --failure-usd the cheapest."""
@@ -128,10 +134,14 @@ def ceiling(
     from harness_lab.settlements import read
 
     table = read(records)
+    if write is not None and failure_usd is not None:
+        raise InputError("--write", expected="a ceiling for a target", got="--failure-usd")
     if failure_usd is None:
         found = choose(table, channel, target=target, by=by)  # type: ignore[arg-type]
+        if write is not None and found.declined is None:
+            write_config(found, table, write, into=policy, key_file=key_file)
         show(f"{found.summary()}\n\n{found.explain()}", found.to_frame(), as_json=as_json)
-        if getattr(found, "declined", None) is not None:
+        if found.declined is not None:
             raise typer.Exit(1)
         return
     cheapest = cheapest_ceiling(table, channel, failure_usd=failure_usd, retries=retries, by=by)  # type: ignore[arg-type]
@@ -214,7 +224,6 @@ def _tell(done: int, trials: int) -> None:
 
 
 def _knob(text: str) -> Knob:
-    from harness_lab.errors import InputError
     from harness_lab.tune import Knob
 
     name, _, ends = text.partition("=")
@@ -227,7 +236,6 @@ def _knob(text: str) -> Knob:
 
 
 def _numbers(given: list[str] | None, what: str) -> dict[str, float]:
-    from harness_lab.errors import InputError
 
     try:
         return {name: float(value) for name, value in pairs(given or [], what=what).items()}

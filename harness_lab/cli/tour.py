@@ -181,16 +181,16 @@ def _compare(say: _Speaker, found: dict[str, Any], _runs: int | None, _seed: int
 
 def _tune(say: _Speaker, found: dict[str, Any], _runs: int | None, _seed: int | None) -> dict[str, Any]:
     from harness_lab.analyze import ceiling
-    from harness_lab.cli.tour_config import tuned_config
     from harness_lab.cli.tour_words import share_of
     from harness_lab.export import TunedConfig
+    from harness_lab.export.tuned import config_of
 
     say.step(f"The ceiling: {100 * TARGET:.0f} % of runs shall complete, said with {100 * CONFIDENCE:.0f} % confidence")
     choice = ceiling(found["records"], "cost", target=TARGET, confidence=CONFIDENCE)
     say(choice.summary())
-    config = tuned_config(found["experiment"], found["records"], choice)
-    back = TunedConfig.from_json(config.to_json())
     experiment: Experiment = found["experiment"]
+    config = config_of(choice, found["records"], policy=experiment.policies[-1], experiment=experiment)
+    back = TunedConfig.from_json(config.to_json())
     first = experiment.with_policies(config.policy).run(decisions=True)
     again = experiment.with_policies(back.policy).run(decisions=True)
     check = first.same_decisions(again, config.policy.name)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from harness_lab.analyze.frames import amount
 from harness_lab.cli.tour_words import estimate_of, share_of, truth_of
 from harness_lab.export.report import Report
 from harness_lab.stats.estimates import percent
-from harness_lab.usage import usd
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,10 +38,10 @@ def build_report(found: Findings, pictures: Pictures) -> Report:
 
 def _findings(report: Report, found: Findings, pictures: Pictures) -> None:
     choice = found.choice
-    chosen = usd(choice.ceiling or 0)
+    chosen = amount(choice.column, choice.ceiling or 0)
     report.section("What was found")
     report.paragraph(
-        f"A cost ceiling of ${chosen:,.2f} a run lets at least {percent(choice.target)} of further runs like the "
+        f"A cost ceiling of {chosen} a run lets at least {percent(choice.target)} of further runs like the "
         f"recorded ones complete, said with {percent(choice.confidence)} confidence (n = {choice.bound.n:,} runs). It "
         f"was put into a limit policy, exported, read back and simulated again: {found.check}. On fresh draws "
         f"{share_of(found.completion)} of the simulated runs complete under it."

@@ -1,7 +1,20 @@
 """Tuned configs with provenance, one writer per target, and the HTML report."""
 
-from harness_lab.export.config import Evidence, Provenance, TunedConfig
-from harness_lab.export.targets.base import Loss
-from harness_lab.export.writers import TARGETS, Export, export
+from harness_lab.export.config import TunedConfig
+from harness_lab.export.document import AgentLimits, Evidence, Provenance
+from harness_lab.export.targets import TARGETS
+from harness_lab.export.targets.base import Carried, Loss
+from harness_lab.export.writers import Export, export, read_back
 
-__all__ = ["TARGETS", "Evidence", "Export", "Loss", "Provenance", "TunedConfig", "export"]
+__all__ = [
+    "TARGETS",
+    "AgentLimits",
+    "Carried",
+    "Evidence",
+    "Export",
+    "Loss",
+    "Provenance",
+    "TunedConfig",
+    "export",
+    "read_back",
+]

@@ -2,92 +2,37 @@
 
 from __future__ import annotations
 
+import hmac
 import json
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from harness_lab import files
 from harness_lab.errors import InputError, ReadError
+from harness_lab.export.canonical import digest, signature
+from harness_lab.export.document import (
+    MODES,
+    SCHEMA_VERSION,
+    AgentLimits,
+    Document,
+    Evidence,
+    Mode,
+    Provenance,
+    Seal,
+    in_one_line,
+)
 from harness_lab.policies import PolicySpec
+from harness_lab.pricing import PriceTable
 
-SCHEMA_VERSION = 1
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
+    from harness_lab.export.diff import ConfigDiff
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Evidence(_Frozen):
-    """Why a value is what it is.
-
-    Parameters
-    ----------
-    value : str
-        What it is about, as ``module.parameter``.
-    chosen : float
-        The value that was chosen, in `unit`.
-    unit : str
-        Unit and scope, such as ``USD per run``.
-    target : str
-        What was asked for.
-    method : str
-        How it was chosen.
-    n : int
-        Runs behind it.
-    confidence : float or None
-        Confidence of the promise; None where none is made.
-    interval : tuple of float or None
-        Interval of the estimate in `unit`, if there is one.
-    note : str
-        What a reader has to know.
-    """
-
-    value: str
-    chosen: float
-    unit: str
-    target: str
-    method: str
-    n: int
-    confidence: float | None = None
-    interval: tuple[float, float] | None = None
-    note: str = ""
-
-
-class Provenance(_Frozen):
-    """Where a config came from: enough to make it again.
-
-    Parameters
-    ----------
-    date : str
-        The day it was made, ISO format.
-    seed : int or None
-        Of the simulation behind it.
-    experiment_sha256, data_sha256 : str or None
-        Digests of the experiment's configuration and of the records.
-    harness_lab : str
-        Version of the code.
-    stale_after : str or None
-        The day from which the evidence should be looked at again, ISO format; None: not stated.
-    """
-
-    date: str
-    harness_lab: str
-    seed: int | None = None
-    experiment_sha256: str | None = None
-    data_sha256: str | None = None
-    stale_after: str | None = None
-
-
-class _Document(_Frozen):
-    """The stored form."""
-
-    kind: Literal["harness_lab/tuned-config"] = "harness_lab/tuned-config"
-    schema_version: int = SCHEMA_VERSION
-    policy: dict[str, Any]
-    evidence: tuple[Evidence, ...] = ()
-    provenance: Provenance
+_INHERITED = {"config_sha256": "experiment_sha256"}
+_OWN = ("seed", "config_sha256", "data_sha256", "date", "harness_lab", "stale_after")
 
 
 class TunedConfig:
@@ -96,60 +41,151 @@ class TunedConfig:
     Parameters
     ----------
     policy : PolicySpec
-        What is enforced.
+        What is enforced: budgets, floors, limits, and how each of them answers.
     evidence : sequence of Evidence
         One entry a tuned value.
     provenance : Provenance
         Where it came from.
+    mode : {"enforce", "warn", "shadow"}
+        What the limits do where they are loaded.
+    agents : sequence of AgentLimits
+        What holds for single agents, by name; names differ.
+    prices : PriceTable or None
+        Prices that the money in it rests on; None: not stated.
     """
 
-    __slots__ = ("evidence", "policy", "provenance")
+    __slots__ = ("agents", "evidence", "mode", "policy", "prices", "provenance")
 
-    def __init__(self, policy: PolicySpec, *, provenance: Provenance, evidence: tuple[Evidence, ...] = ()) -> None:
+    def __init__(
+        self,
+        policy: PolicySpec,
+        *,
+        provenance: Provenance,
+        evidence: Sequence[Evidence] = (),
+        mode: Mode = "enforce",
+        agents: Sequence[AgentLimits] = (),
+        prices: PriceTable | None = None,
+    ) -> None:
+        if mode not in MODES:
+            raise InputError("mode", expected=f"one of {', '.join(MODES)}", got=mode)
+        names = [agent.name for agent in agents]
+        if len(set(names)) < len(names):
+            raise InputError("agents", expected="different names", got=names)
         self.policy = policy
         self.provenance = provenance
         self.evidence = tuple(evidence)
+        self.mode: Mode = mode
+        self.agents = tuple(agents)
+        self.prices = prices
 
-    def to_json(self) -> str:
-        """Return the file's content: sorted keys, two spaces, a final newline; equal configs are equal bytes."""
-        document = _Document(policy=self.policy.to_dict(), evidence=self.evidence, provenance=self.provenance)
-        plain = document.model_dump(mode="json")
+    def evidence_of(self, value: str) -> Evidence | None:
+        """Return what stands behind a value (``module.parameter``), what it does not state filled in from the file."""
+        found = next((one for one in self.evidence if one.value == value), None)
+        if found is None:
+            return None
+        inherited = {name: getattr(self.provenance, _INHERITED.get(name, name)) for name in _OWN}
+        return found.model_copy(update={k: v for k, v in inherited.items() if getattr(found, k) is None})
+
+    def digest(self) -> str:
+        """Return the hex SHA-256 of the config's canonical JSON (RFC 8785)."""
+        return digest(self._plain())
+
+    def to_json(self, *, key: bytes | None = None) -> str:
+        """Return the file's content: sorted keys, two spaces, a final newline; equal configs are equal bytes.
+
+        Parameters
+        ----------
+        key : bytes, optional
+            Signs the file: an HMAC stands beside the digest. At least 16 bytes.
+        """
+        plain = self._plain()
+        seal = Seal(sha256=digest(plain), hmac_sha256=None if key is None else signature(plain, key))
+        plain["seal"] = seal.model_dump(mode="json", exclude_none=True)
         return json.dumps(plain, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
 
-    def write(self, path: str | Path) -> Path:
+    def write(self, path: str | Path, *, key: bytes | None = None) -> Path:
         """Write the file, whole or not at all, and return its path; see :func:`harness_lab.files.replacing`."""
-        return files.write_text(path, self.to_json())
+        return files.write_text(path, self.to_json(key=key))
 
     @classmethod
-    def from_json(cls, text: str) -> TunedConfig:
+    def from_json(cls, text: str, *, key: bytes | None = None) -> TunedConfig:
         """Read a file's content.
+
+        Parameters
+        ----------
+        text : str
+            The content.
+        key : bytes, optional
+            The file must be signed with it.
 
         Raises
         ------
         InputError
-            If it is no tuned config, of a newer version, or holds a policy that does not exist.
+            If it is no tuned config, of a newer version, holds a policy that does not exist, or is not what was
+            sealed or signed.
         """
         try:
-            document = _Document.model_validate_json(text)
+            document = Document.model_validate_json(text)
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            where = ".".join(map(str, first["loc"])) or "tuned config"
-            raise InputError(where, expected=first["msg"], got=first["input"]) from None
+            raise in_one_line(error, "tuned config") from None
         if document.schema_version > SCHEMA_VERSION:
             raise InputError("schema_version", expected=f"at most {SCHEMA_VERSION}", got=document.schema_version)
-        return cls(PolicySpec.from_dict(document.policy), provenance=document.provenance, evidence=document.evidence)
+        _check_seal(json.loads(text), document.seal, key)
+        return cls(
+            PolicySpec.from_dict(document.policy),
+            provenance=document.provenance,
+            evidence=document.evidence,
+            mode=document.mode,
+            agents=document.agents,
+            prices=None if document.prices is None else PriceTable.from_dict(document.prices),
+        )
 
     @classmethod
-    def read(cls, path: str | Path) -> TunedConfig:
+    def read(cls, path: str | Path, *, key: bytes | None = None) -> TunedConfig:
         """Read a file.
 
         Raises
         ------
         ReadError
             If it cannot be read.
+        InputError
+            See :meth:`from_json`.
         """
         try:
             text = Path(path).read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
+        except (OSError, UnicodeDecodeError, ValueError) as error:
             raise ReadError(str(path), expected="a tuned config (JSON)", got=str(error)) from None
-        return cls.from_json(text)
+        return cls.from_json(text, key=key)
+
+    def diff(self, other: TunedConfig) -> ConfigDiff:
+        """Say in words what `other` changes; see :func:`harness_lab.export.diff.diff`."""
+        from harness_lab.export.diff import diff
+
+        return diff(self, other)
+
+    def _plain(self) -> dict[str, Any]:
+        document = Document(
+            mode=self.mode,
+            policy=self.policy.to_dict(),
+            agents=self.agents,
+            prices=None if self.prices is None else self.prices.to_dict(),
+            evidence=self.evidence,
+            provenance=self.provenance,
+        )
+        return document.model_dump(mode="json", exclude={"seal"})
+
+    def __repr__(self) -> str:
+        return f"TunedConfig({self.policy.name!r}, {self.mode}, evidence for {len(self.evidence)} values)"
+
+
+def _check_seal(plain: dict[str, Any], seal: Seal | None, key: bytes | None) -> None:
+    """Hold the content against its seal; files of version 1 have none."""
+    body = {name: value for name, value in plain.items() if name != "seal"}
+    if seal is not None and seal.sha256 != digest(body):
+        hint = "It was changed after it was written; delete `seal` to take it as it is"
+        raise InputError("tuned config", expected=f"content with the digest {seal.sha256}", got=digest(body), hint=hint)
+    if key is None:
+        return
+    signed = None if seal is None else seal.hmac_sha256
+    if signed is None or not hmac.compare_digest(signed, signature(body, key)):
+        raise InputError("tuned config", expected="a signature by this key", got=signed or "no signature")

@@ -1,36 +1,30 @@
 """Export: one writer per target, each read back before it counts.
 
-A writer turns a policy into text and says what the target cannot express; nothing is rounded or dropped silently.
+A writer turns a policy into files and says what the target cannot express; nothing is rounded or dropped silently.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any
 
 from harness_lab.errors import InputError
-from harness_lab.export.targets import env, prism, toml
+from harness_lab.export.carry import carry
+from harness_lab.export.config import TunedConfig
+from harness_lab.export.document import MODES, Evidence, Mode, Provenance
+from harness_lab.export.forms.text import quoted
+from harness_lab.export.targets import TARGETS
+from harness_lab.export.targets.base import Draft, Target
+from harness_lab.policies import PolicySpec
 
 if TYPE_CHECKING:
-    from harness_lab.export.targets.base import Loss
-    from harness_lab.policies import PolicySpec
+    from collections.abc import Mapping
 
+    from harness_lab.export.carry import Derive
+    from harness_lab.export.targets.base import Carried, Files, Loss, Values
 
-class Writer(Protocol):
-    """A target: module-level functions of one file in ``targets``."""
-
-    FORMS: tuple[str, ...]
-    FILE: dict[str, str]
-
-    def write(self, policy: PolicySpec, form: str) -> tuple[str, tuple[Loss, ...]]:
-        """Return the text and what is lost."""
-
-    def read(self, text: str, form: str) -> PolicySpec:
-        """Read the text back."""
-
-
-TARGETS: dict[str, Writer] = {"prism": prism, "env": env, "toml": toml}
-"""Writers by name of the target."""
+_UNKNOWN = Provenance(date="1970-01-01", harness_lab="unknown")
+"""Stands in where a policy is exported that has no config."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,50 +33,190 @@ class Export:
 
     Parameters
     ----------
-    target, form : str
-        Where it goes, and in which language.
-    file : str
-        Usual name of the file.
-    text : str
-        Its content.
+    target : Target
+        Where it goes.
+    form : str
+        In which language.
+    files : mapping of str to str
+        Contents by path, relative to where the target looks for them.
+    carried : tuple of Carried
+        Every value that was written, with unit, scope, and what is to be known of it.
     losses : tuple of Loss
-        Values that the target cannot express, and what that loses. Empty: the file means the same.
+        Values that the target cannot express, and what that loses. Empty: the files mean the same.
+    defaults : tuple of str
+        What the target does of its own where the policy sets no limit.
+    values : dict
+        What the files hold, by key.
+    evidence : tuple of Evidence
+        What stands behind values that were derived again for another scope.
     """
 
-    target: str
+    target: Target
     form: str
-    file: str
-    text: str
+    files: Files
+    carried: tuple[Carried, ...]
     losses: tuple[Loss, ...]
+    defaults: tuple[str, ...]
+    values: Values
+    evidence: tuple[Evidence, ...] = ()
+
+    @property
+    def file(self) -> str:
+        """Usual path of the first file."""
+        return next(iter(self.files))
+
+    @property
+    def text(self) -> str:
+        """Content of the only file; several are told apart by a line each."""
+        if len(self.files) == 1:
+            return self.files[self.file]
+        return "\n".join(f"--- {path}\n{text}" for path, text in self.files.items())
 
     def read_back(self) -> PolicySpec:
-        """Return the policy that the text holds."""
-        return TARGETS[self.target].read(self.text, self.form)
+        """Return what the target enforces when it is told these files, as a policy that can be simulated."""
+        return read_back(self.target, self.files, form=self.form)
+
+    def summary(self) -> str:
+        """Return what was written and what is lost, in plain text."""
+        lines = [f"{self.target.name} ({self.form}): {', '.join(self.files)}"]
+        lines += [f"  {one}" for one in self.carried] + [f"  cannot be expressed: {loss}" for loss in self.losses]
+        return "\n".join([*lines, *(f"  not limited here: {text}" for text in self.defaults)])
 
 
-def export(policy: PolicySpec, target: str, *, form: str | None = None) -> Export:
-    """Write a policy for a target, and read it back.
-
-    Parameters
-    ----------
-    policy : PolicySpec
-        What to write.
-    target : str
-        One of :data:`TARGETS`.
-    form : str, optional
-        Language of the file; the target's first if None.
+def target_of(name: str | Target) -> Target:
+    """Return a target by name.
 
     Raises
     ------
     InputError
-        If the target or form does not exist, or the target can express no part of the policy.
+        If there is none.
     """
-    if target not in TARGETS:
-        raise InputError("target", expected=f"one of {', '.join(TARGETS)}", got=target)
-    writer = TARGETS[target]
-    chosen = form if form is not None else writer.FORMS[0]
-    if chosen not in writer.FORMS:
-        raise InputError(f"form of {target}", expected=f"one of {', '.join(writer.FORMS)}", got=chosen)
-    text, losses = writer.write(policy, chosen)
-    writer.read(text, chosen)
-    return Export(target=target, form=chosen, file=writer.FILE[chosen], text=text, losses=losses)
+    if isinstance(name, Target):
+        return name
+    if name not in TARGETS:
+        raise InputError("target", expected=f"one of {', '.join(TARGETS)}", got=name)
+    return TARGETS[name]
+
+
+def export(
+    config: TunedConfig | PolicySpec,
+    target: str | Target,
+    *,
+    form: str | None = None,
+    mode: Mode | None = None,
+    derive: Derive | None = None,
+) -> Export:
+    """Write a config for a target, and read it back.
+
+    Parameters
+    ----------
+    config : TunedConfig or PolicySpec
+        What to write.
+    target : str or Target
+        One of :data:`TARGETS`, or a target itself.
+    form : str, optional
+        Language of the file; the target's first if None.
+    mode : {"enforce", "warn", "shadow"}, optional
+        What the limits shall do there; the config's if None.
+    derive : callable, optional
+        Derives a value again where the target counts over another scope; see
+        :func:`harness_lab.export.scopes.from_records`. Without, such a value is refused and listed as lost.
+
+    Raises
+    ------
+    InputError
+        If the target or form does not exist, or the target has no such mode: written anyhow, its limits would bite.
+    """
+    place = target_of(target)
+    chosen = _form(place, form)
+    whole = config if isinstance(config, TunedConfig) else TunedConfig(config, provenance=_UNKNOWN)
+    draft = Draft(config=_in_mode(whole, place, mode))
+    carry(draft, place, derive)
+    files = place.forms[chosen].write(draft.values, _header(whole, draft, place))
+    _check(place.forms[chosen].read(files), draft.values, place.name)
+    return Export(
+        target=place,
+        form=chosen,
+        files=files,
+        carried=tuple(draft.carried),
+        losses=tuple(draft.losses),
+        defaults=tuple(_defaults(place, draft)),
+        values=draft.values,
+        evidence=tuple(draft.evidence),
+    )
+
+
+def read_back(target: str | Target, files: Mapping[str, str] | str, *, form: str | None = None) -> PolicySpec:
+    """Return what a target enforces when it is told these files, as a policy that can be simulated.
+
+    Parameters
+    ----------
+    target : str or Target
+        One of :data:`TARGETS`, or a target itself.
+    files : mapping of str to str, or str
+        Contents by path, or the content of the only file.
+    form : str, optional
+        Language; the target's first if None.
+
+    Raises
+    ------
+    InputError
+        If they cannot be read.
+    """
+    place = target_of(target)
+    chosen = _form(place, form)
+    values = place.forms[chosen].read({"": files} if isinstance(files, str) else files)
+    if "policy" in values:
+        return PolicySpec.from_dict(values["policy"])
+    modules = place.model(values)
+    return PolicySpec(name=f"as {place.name} enforces it", modules=modules)
+
+
+def _form(place: Target, form: str | None) -> str:
+    chosen = form if form is not None else next(iter(place.forms))
+    if chosen not in place.forms:
+        raise InputError(f"form of {place.name}", expected=f"one of {', '.join(place.forms)}", got=chosen)
+    return chosen
+
+
+def _in_mode(config: TunedConfig, place: Target, mode: Mode | None) -> TunedConfig:
+    chosen = config.mode if mode is None else mode
+    if chosen not in MODES:
+        raise InputError("mode", expected=f"one of {', '.join(MODES)}", got=chosen)
+    if chosen not in place.modes:
+        hint = "It has no such mode, so that its limits would bite: mode 'enforce' writes them all the same"
+        raise InputError(f"mode for {place.title}", expected=f"one of {', '.join(place.modes)}", got=chosen, hint=hint)
+    changed = TunedConfig(
+        config.policy, provenance=config.provenance, evidence=config.evidence, mode=chosen, agents=config.agents,
+        prices=config.prices,
+    )  # fmt: skip
+    return changed if chosen != config.mode else config
+
+
+def _header(config: TunedConfig, draft: Draft, place: Target) -> tuple[str, ...]:
+    """Return what the comments say: where the file comes from, and unit and scope of each value."""
+    version = f" {place.version}" if place.version else ""
+    origin = "" if config.provenance is _UNKNOWN else f", config sha256 {config.digest()}"
+    lines = [f"harness-lab: policy {quoted(config.policy.name)} for {place.title}{version}{origin}"]
+    for one in draft.carried:
+        told = "; ".join(text for text in (one.note, one.reported and f"reported: {one.reported}") if text)
+        lines.append(f"{one.key}: {one.unit}, {one.scope}{f'; {told}' if told else ''}")
+    return tuple(lines)
+
+
+def _defaults(place: Target, draft: Draft) -> list[str]:
+    told = {one.key for one in draft.carried}
+    return [f"{knob.key}: {knob.default}" for knob in place.knobs if knob.default and knob.key not in told]
+
+
+def _check(back: Values, values: Values, target: str) -> None:
+    """Hold what was read back against what was written; a difference is a fault of the writer."""
+    written: dict[str, Any] = {key: value for key, value in values.items() if value is not None}
+    read = {key: value for key, value in back.items() if value is not None}
+    if read != written:
+        wrong = sorted(key for key in written.keys() | read.keys() if written.get(key) != read.get(key))
+        got = {key: read.get(key) for key in wrong}
+        raise InputError(f"export to {target}", expected=f"{ {key: written.get(key) for key in wrong} }", got=got)
+
+
+__all__ = ["TARGETS", "Export", "export", "read_back", "target_of"]

@@ -1,0 +1,1 @@
+"""Languages that settings are written in, each with its reader; strings are escaped for each."""

@@ -1,0 +1,80 @@
+"""CrewAI: keys of each agent in ``agents.yaml``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from harness_lab.export.forms import yaml
+from harness_lab.export.forms.text import comments, mapping, only_file, pick
+from harness_lab.export.targets.amounts import INT32, Count, Seconds
+from harness_lab.export.targets.base import Carried, Draft, Knob, Target, Values, agents_lost, label
+from harness_lab.export.targets.modules import meter, tree
+
+if TYPE_CHECKING:
+    from harness_lab.export.targets.base import Files
+    from harness_lab.policies import ModuleSpec
+
+KEYS = ("max_iter", "max_execution_time")
+AGENTS, ANY = "agents", "agent"
+
+KNOBS = (
+    Knob(
+        key=KEYS[0], quantity="calls", bounds=("node",), unit="iterations (model calls)", scope="one task of one agent",
+        amount=Count(most=INT32), default="25 (20 in older versions)",
+        note="at the limit one more call is made for an answer",
+    ),
+    Knob(
+        key=KEYS[1], quantity="time", bounds=("child",), unit="seconds", scope="one task of one agent",
+        amount=Seconds(least=1), reported="the work goes on past it (crewAIInc/crewAI#2379, #732)",
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentsYaml:
+    """Limits by agent; without names in the config, those of one called ``agent``, to be copied."""
+
+    file: str = "agents.yaml"
+
+    def write(self, values: Values, header: tuple[str, ...]) -> dict[str, str]:
+        """Return the file."""
+        return {self.file: comments(header, "#") + yaml.block(values[AGENTS])}
+
+    def read(self, files: Files) -> Values:
+        """Return what it holds."""
+        data = mapping(yaml.read(only_file(files, self.file), what=self.file), what=self.file)
+        return {AGENTS: {name: pick(own, (*KEYS, "llm")) for name, own in data.items() if isinstance(own, dict)}}
+
+
+def _extra(draft: Draft) -> None:
+    """Write what holds for every agent into each of them, and what is its own."""
+    shared = {key: draft.values[key] for key in KEYS if key in draft.values}
+    told: dict[str, dict[str, Any]] = {}
+    for agent in draft.config.agents:
+        own = dict(shared)
+        if agent.max_calls is not None:
+            own["max_iter"] = min(agent.max_calls, shared.get("max_iter", agent.max_calls))
+            draft.carried.append(
+                Carried(
+                    value=f"{label(agent.name)}.max_calls", key=f"{label(agent.name)}.max_iter",
+                    written=own["max_iter"], unit=KNOBS[0].unit, scope=KNOBS[0].scope,
+                )
+            )  # fmt: skip
+        told[agent.name] = own | ({} if agent.model is None else {"llm": agent.model})
+    draft.values = {AGENTS: told or {ANY: shared}}
+    agents_lost(draft, "tools are set where the agent is defined", keeps=("max_calls", "model"))
+
+
+def _model(values: Values) -> tuple[ModuleSpec, ...]:
+    """Return the limits of all agents: those of the agent that may do most."""
+    calls, seconds = ([own.get(key) for own in values[AGENTS].values()] for key in KEYS)
+    most = None if None in calls or not calls else max(calls)
+    longest = None if None in seconds or not seconds else max(seconds)
+    return (*tree(timeout_s=longest, on_timeout="detach"), *meter(calls=most, whose="node"))
+
+
+TARGET = Target(
+    name="crewai", title="CrewAI", version="1.15", knobs=KNOBS, forms={"yaml": AgentsYaml()}, model=_model,
+    rest=_extra,
+)  # fmt: skip
