@@ -80,12 +80,13 @@ class AsyncioRuntime:
         virtual loop does, is asked to keep the order of things at one instant; an ordinary loop has none.
     """
 
-    __slots__ = ("_gathered", "_loop", "_polls", "_threads", "_ticking", "_virtual", "_waiting")
+    __slots__ = ("_early", "_gathered", "_loop", "_polls", "_threads", "_ticking", "_virtual", "_waiting")
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self._loop = loop if loop is not None else asyncio.get_running_loop()
         self._virtual: Any = self._loop if hasattr(self._loop, "call_at_ns") else None
         self._waiting: dict[Ticket, asyncio.Future[Any]] = {}
+        self._early: dict[Ticket, Grant | Refusal] = {}  # answers to those who have yet to begin to wait
         self._threads: dict[Policy, OffLoop] = {}
         self._ticking: set[asyncio.Task[Time | None]] = set()
         self._polls: dict[Policy, asyncio.Handle] = {}
@@ -115,6 +116,8 @@ class AsyncioRuntime:
         ticket = answer.ticket
         if isinstance(policy, Locked):  # another thread's question may let us go on
             policy.on_news(lambda: self._loop.call_soon_threadsafe(self.drain, policy))
+        if ticket in self._early:
+            return self._early.pop(ticket)
         answered: asyncio.Future[Any] = self._loop.create_future()
         self._waiting[ticket] = answered
         timer = None if answer.until is None else self._at(answer.until, DEADLINE, lambda: self._tick(policy))
@@ -149,10 +152,12 @@ class AsyncioRuntime:
         """Hand out the policy's answers to those who wait."""
         for news in policy.outbox():
             if isinstance(news, (Granted, Refused)):
+                answer = news.grant if isinstance(news, Granted) else news.refusal
                 answered = self._waiting.pop(news.ticket, None)
                 if answered is not None:
-                    answer = news.grant if isinstance(news, Granted) else news.refusal
                     self._at(self.now(), HANDOVER, _resolver(answered, answer))
+                else:
+                    self._early[news.ticket] = answer
 
     async def gather(self, jobs: Sequence[Coroutine[Any, Any, End]]) -> list[End]:
         """Run jobs side by side, started in order; cancelling it cancels them in that order and waits for all."""

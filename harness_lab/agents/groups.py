@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from asyncio import CancelledError
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from harness_lab.agents.operation import Cancelled, Operation, Settled, StartRefused
 from harness_lab.agents.ports import withdraw
-from harness_lab.errors import HarnessLabError, InputError
+from harness_lab.errors import InputError
 from harness_lab.outcome import CHANNELS, Cause, Code, Outcome, Refusal
 from harness_lab.policies.protocol import COMPLETED, End, SpawnAsk, Use, Wait
 
 if TYPE_CHECKING:
-    from harness_lab.agents.ports import Job, Runtime
+    from harness_lab.agents.ports import Runtime
+    from harness_lab.clock import Time
     from harness_lab.policies.protocol import Grant, Policy, Ticket
     from harness_lab.usage import Amounts
+
+__all__ = ["AgentCode", "Agents", "Cancelled", "Group", "OnFailure", "Operation", "Settled", "StartRefused"]
 
 OnFailure = Literal["cancel-siblings", "collect"]
 AgentCode = Callable[["Agents", Any], Awaitable[Any]]
@@ -29,108 +32,6 @@ _NOT_ASKED: Amounts = (None,) * len(CHANNELS)
 _FAILED = End(Outcome.FAILED, None, Cause.MODEL)
 _LATE = End(Outcome.TIMED_OUT, Code.DEADLINE, Cause.LIMIT)
 _STOPPED = End(Outcome.CANCELLED, Code.PARENT_ENDED, Cause.USER)
-
-
-class StartRefused(HarnessLabError):
-    """An agent was not started: a limit said no, and nothing was created.
-
-    Attributes
-    ----------
-    agent : str
-        Its name.
-    refusal : Refusal
-        Why.
-    """
-
-    def __init__(self, agent: str, refusal: Refusal) -> None:
-        self.agent, self.refusal = agent, refusal
-        super().__init__(agent, refusal)
-
-    def __str__(self) -> str:
-        return f"agent {self.agent} was not started: {self.refusal}"
-
-
-class Cancelled(HarnessLabError):
-    """An agent was stopped before it ended by itself, or its time was up."""
-
-    def __str__(self) -> str:
-        return "Cancelled."
-
-
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """How one child of a group ended: with a value, or with an error."""
-
-    ok: bool
-    value: Any = None
-    error: BaseException | None = None
-
-
-class Operation:
-    """An agent that was started.
-
-    Attributes
-    ----------
-    agent : str
-        Its name.
-    wake : bool
-        Whether its end shall open a new turn of whoever started it; whoever runs the turns reads it.
-    end : End or None
-        How it ended; None while it runs.
-    """
-
-    __slots__ = ("_begun", "_below", "_job", "_stopped", "agent", "end", "error", "value", "wake")
-
-    def __init__(self, agent: str, *, wake: bool) -> None:
-        self.agent = agent
-        self.wake = wake
-        self.end: End | None = None
-        self.value: Any = None
-        self.error: BaseException | None = None
-        self._job: Job | None = None
-        self._below: Agents | None = None
-        self._begun = False
-        self._stopped = False
-
-    @property
-    def done(self) -> bool:
-        """Whether it has ended."""
-        return self._job is not None and self._job.done
-
-    def begin(self) -> bool:
-        """Take note that it runs; False when it was stopped before its turn came, and must not."""
-        self._begun = True
-        return not self._stopped
-
-    def cancel(self) -> None:
-        """Stop it, its children first; if it then ends normally all the same, it was still stopped."""
-        self._stopped = True
-        if self._below is not None:
-            self._below.cancel()
-        if self._begun and self._job is not None and not self._job.done:
-            self._job.cancel()
-
-    async def settled(self) -> Settled:
-        """Wait until it has ended, and say how."""
-        if self._job is not None:
-            await self._job.ended()
-        error = self.error if self.error is not None or self.end is COMPLETED else Cancelled()
-        return Settled(error is None, self.value, error)
-
-    async def result(self) -> Any:
-        """Wait for its value.
-
-        Raises
-        ------
-        Cancelled
-            If it was stopped.
-        Exception
-            What it raised.
-        """
-        how = await self.settled()
-        if how.error is not None:
-            raise how.error
-        return how.value
 
 
 class Agents:
@@ -206,7 +107,7 @@ class Agents:
             raise StartRefused(agent, answer)
         operation = Operation(agent, wake=wake)
         self._started.append(operation)
-        operation._job = self._runtime.start(self._operate(operation, answer, task))
+        operation.job = self._runtime.start(self._operate(operation, answer, task))
         return operation
 
     async def run(self, agent: str, task: Any = None) -> Any:
@@ -255,9 +156,7 @@ class Agents:
         """Run one agent from its grant to its close, whatever happens in between."""
         runtime, policy = self._runtime, self._policy
         if not operation.begin():
-            withdraw(policy, answer.ticket, runtime.now())
-            runtime.drain(policy)
-            operation.end = _STOPPED
+            self._never(operation, answer.ticket)
             return
         if isinstance(answer, Wait):
             final = await runtime.answered(policy, answer)
@@ -267,35 +166,72 @@ class Agents:
                 return
             answer = final
         node = answer.ticket
+        if node.detach and node.deadline is not None:
+            await self._left_alone(operation, node, node.deadline, task)
+        else:
+            await self._whole(operation, node, task)
+
+    async def _left_alone(self, operation: Operation, node: Ticket, deadline: Time, task: Any) -> None:
+        """Run one agent, and at its deadline say that its time is up while it goes on and keeps its slot."""
+        operation.begun = False
+        work = operation.work = self._runtime.start(self._whole_once(operation, node, task))
+
+        async def waited() -> End:
+            await work.ended()
+            return COMPLETED
+
+        if await self._runtime.until(deadline, waited()) is None:
+            operation.end = _LATE
+
+    async def _whole_once(self, operation: Operation, node: Ticket, task: Any) -> None:
+        """Run one agent unless it was stopped before its turn came."""
+        if operation.begin():
+            await self._whole(operation, node, task)
+        else:
+            self._never(operation, node)
+
+    def _never(self, operation: Operation, node: Ticket) -> None:
+        """Give the start of an agent back that was stopped before its turn came."""
+        withdraw(self._policy, node, self._runtime.now())
+        self._runtime.drain(self._policy)
+        operation.end = _STOPPED
+
+    async def _whole(self, operation: Operation, node: Ticket, task: Any) -> None:
+        """Run one agent and close its node, whatever happens in between."""
+        runtime, policy = self._runtime, self._policy
         below = Agents(runtime, policy, node, self._agents, budgets=self._budgets)
-        operation._below = below
+        operation.below = below
         end = _STOPPED
         try:
             end = await self._in_time(operation, node, below, task)
-            if operation._stopped:
+            if operation.stopped:
                 end = _STOPPED
         finally:
             await below.close()
-            operation.end = end
+            operation.end = end = _LATE if _left(node, runtime.now()) else end
             policy.close(node, Use(_NOT_ASKED, "completed" if end is COMPLETED else "failed"), end, runtime.now())
             runtime.drain(policy)
 
     async def _in_time(self, operation: Operation, node: Ticket, below: Agents, task: Any) -> End:
         """Run the code until its node's deadline and keep what came of it."""
+        runtime = self._runtime
 
         async def work() -> End:
             try:
-                operation.value = await self._agents[operation.agent](below, task)
+                value = await self._agents[operation.agent](below, task)
             except Exception as error:
-                operation.error = error
+                operation.error = None if _left(node, runtime.now()) else error
                 return _FAILED
+            operation.value = None if _left(node, runtime.now()) else value
             return COMPLETED
 
-        if node.deadline is None or node.deadline == self._node.deadline:
+        if node.deadline is None or (node.deadline == self._node.deadline and not node.detach):
             return await work()
-        if node.deadline <= self._runtime.now():
+        if node.deadline <= runtime.now():
             return _LATE
-        end = await self._runtime.until(node.deadline, work())
+        if node.detach:
+            return await work()
+        end = await runtime.until(node.deadline, work())
         return _LATE if end is None else end
 
     def cancel(self) -> None:
@@ -355,12 +291,17 @@ class Group:
             await _surely(operation)
 
 
+def _left(node: Ticket, now: Time) -> bool:
+    """Whether a node's time was up while it may go on: what comes of it then is nobody's."""
+    return node.detach and node.deadline is not None and now >= node.deadline
+
+
 async def _surely(operation: Operation) -> None:
     """Wait for an end even if whoever waits is cancelled meanwhile: a child never outlives its parent."""
     stopped: CancelledError | None = None
     while not operation.done:
         try:
-            await operation.settled()
+            await operation.over()
         except CancelledError as error:
             operation.cancel()
             stopped = error

@@ -68,11 +68,12 @@ class SimRuntime:
         The world; a new one if None.
     """
 
-    __slots__ = ("_polled", "_waiting", "kernel")
+    __slots__ = ("_early", "_polled", "_waiting", "kernel")
 
     def __init__(self, kernel: Kernel | None = None) -> None:
         self.kernel = kernel if kernel is not None else Kernel()
         self._waiting: dict[Ticket, Process] = {}
+        self._early: dict[Ticket, Grant | Refusal] = {}  # answers to those who have yet to begin to wait
         self._polled: set[Policy] = set()
 
     sleep = staticmethod(_sleep)
@@ -92,6 +93,8 @@ class SimRuntime:
     async def answered(self, policy: Policy, answer: Wait) -> Grant | Refusal:
         """Wait in a policy's queue for the final answer."""
         ticket = answer.ticket
+        if ticket in self._early:
+            return self._early.pop(ticket)
         self._waiting[ticket] = self.kernel.current
         timer = None if answer.until is None else self.kernel.at(answer.until, DEADLINE, lambda: self._tick(policy))
         self._poll_again(policy, None)
@@ -119,9 +122,12 @@ class SimRuntime:
         """Hand out the policy's answers to those who wait."""
         for news in policy.outbox():
             if isinstance(news, (Granted, Refused)):
+                answer = news.grant if isinstance(news, Granted) else news.refusal
                 process = self._waiting.pop(news.ticket, None)
                 if process is not None:
-                    self.kernel.hand_over(process, news.grant if isinstance(news, Granted) else news.refusal)
+                    self.kernel.hand_over(process, answer)
+                else:
+                    self._early[news.ticket] = answer
 
     async def gather(self, jobs: Sequence[Coroutine[Any, Any, End]]) -> list[End]:
         """Run jobs side by side, started in order; cancelling it cancels them in that order and waits for all."""

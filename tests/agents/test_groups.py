@@ -315,3 +315,46 @@ def test_a_harness_that_a_limit_stops_is_an_error_that_names_it(engine: str) -> 
     error = World(engine, shared_ledger(3)).play(lambda root: root.run("inner", 7), inner=harness)
     assert isinstance(error, HarnessStopped)
     assert error.end.stopped_by == Code.STEPS_EXHAUSTED
+
+
+def test_a_parent_is_told_at_the_time_limit_while_its_child_keeps_its_slot_until_it_has_ended(engine: str) -> None:
+    world = World(engine, tree_limits(max_concurrent=1, timeout_s=0.02, on_timeout="detach"))
+
+    async def body(root: Agents) -> Any:
+        operation = root.start("slow", "a")
+        how = await operation.settled()
+        world.note(f"told, slots {world.policy.modules[0].running}")  # type: ignore[attr-defined]
+        await operation.over()
+        assert operation.end is not None
+        return how.ok, operation.end.outcome, operation.value
+
+    assert world.play(body, slow=world.agent(80)) == (False, Outcome.TIMED_OUT, None)
+    assert world.log == [(20, "told, slots 1"), (80, "a ended"), (80, "over")]
+    assert world.policy.modules[0].running == 0  # type: ignore[attr-defined]
+
+
+def test_a_group_waits_for_a_child_that_goes_on_after_its_time(engine: str) -> None:
+    world = World(engine, tree_limits(timeout_s=0.02, on_timeout="detach"))
+
+    async def body(root: Agents) -> Any:
+        async def inside(group: Group) -> Any:
+            return (await group.run_settled("slow", "a")).ok
+
+        return await root.group(inside)
+
+    assert world.play(body, slow=world.agent(80)) is False
+    assert world.log == [(80, "a ended"), (80, "over")]
+
+
+def test_one_that_goes_on_after_its_time_can_still_be_stopped(engine: str) -> None:
+    world = World(engine, tree_limits(timeout_s=0.02, on_timeout="detach"))
+
+    async def body(root: Agents) -> Any:
+        operation = root.start("slow", "a")
+        await operation.settled()
+        operation.cancel()
+        await operation.over()
+        return operation.done
+
+    assert world.play(body, slow=world.agent(80)) is True
+    assert world.log == [(20, "a aborted"), (20, "over")]

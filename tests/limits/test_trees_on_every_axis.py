@@ -10,7 +10,7 @@ from asyncio import CancelledError
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, event, given, settings
+from hypothesis import HealthCheck, assume, event, example, given, settings
 from hypothesis import strategies as st
 
 from harness_lab.agents import AsyncioRuntime
@@ -231,6 +231,8 @@ def _compare(spec: PolicySpec, plan: Any) -> None:
 
 
 @settings(RELAXED, max_examples=150)
+@example(spec=tree_limits(1, 1, max_wait_s=0), plan=[("start", [("sleep", 0)]), ("run", [("raise",)])])
+@example(spec=tree_limits(1, 1, max_wait_s=1), plan=[("start", [("raise",)]), ("run", [("sleep", 1)])])
 @given(spec=specs(), plan=plans)
 def test_trees_of_code_keep_their_limits_and_both_runtimes_refuse_the_same(spec: PolicySpec, plan: Any) -> None:
     _compare(spec, plan)
