@@ -9,7 +9,7 @@ import stat
 import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final, cast
+from typing import IO, TYPE_CHECKING, Any, Final, cast
 
 from harness_lab.errors import ReadError
 
@@ -25,9 +25,17 @@ MAX_LINE_BYTES: Final = 16 * 2**20
 MAX_JSON_BYTES: Final = 256 * 2**20
 """The largest file that is read as one JSON document."""
 
+MAX_FACTOR: Final = 300
+"""How many times its own size a packed file or archive may unpack to (text packs to a fortieth at most) ..."""
+
+MIN_TOTAL: Final = 64 * 2**20
+"""... or this many bytes, whichever is more: a small file cannot become an endless one."""
+
 SKIPPED_FOLDERS: Final = frozenset((".git", ".venv", "node_modules", "__pycache__"))
 """Folders that are never looked into when they lie below one that was named: they hold code, no records."""
 
+_GZIP: Final = b"\x1f\x8b"
+_UNPACK_BYTES: Final = 2**17
 _SOURCE_SUFFIXES: Final = (".py", ".pyc")
 
 
@@ -111,8 +119,8 @@ def _add(found: Found, path: Path, root: Path, seen: set[tuple[int, int]], *, na
         if (status.st_dev, status.st_ino) in seen:
             return
         seen.add((status.st_dev, status.st_ino))
-        with open_bytes(path) as file:
-            file.read(1 if isinstance(file, io.BufferedReader) else HEAD_BYTES)  # a packed one may be damaged
+        if is_packed(path):  # it may be damaged
+            _head(path)
     except UNREADABLE as error:
         if named:
             raise ReadError(name, expected="a file that can be opened", got=_why(error)) from None
@@ -132,18 +140,49 @@ def _why(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
+def is_packed(path: Path) -> bool:
+    """Whether a file is gzip, by its content."""
+    with path.open("rb") as file:
+        return file.read(2) == _GZIP
+
+
 def open_bytes(path: Path) -> IO[bytes]:
-    """Open a file for reading bytes, decompressing gzip (by content, not by name) as it is read."""
+    """Open a file for reading bytes, decompressing gzip (by content, not by name) as it is read.
+
+    What is unpacked is bounded (:data:`MAX_FACTOR`); beyond it reading raises OSError.
+    """
     file = path.open("rb")
     try:
-        packed = file.peek(2)[:2] == b"\x1f\x8b"
+        packed = file.peek(2)[:2] == _GZIP
     except OSError:
         file.close()
         raise
-    if not packed:
-        return file
-    file.close()
-    return cast("IO[bytes]", gzip.open(path, "rb"))
+    return cast("IO[bytes]", io.BufferedReader(_Unpacked(file), _UNPACK_BYTES)) if packed else file
+
+
+class _Unpacked(io.RawIOBase):
+    """A gzip file being unpacked, within its bound."""
+
+    def __init__(self, packed: IO[bytes]) -> None:
+        super().__init__()
+        self._packed, self._unpacked = packed, gzip.GzipFile(fileobj=packed)
+        self._bound = self._left = max(MIN_TOTAL, MAX_FACTOR * os.fstat(packed.fileno()).st_size)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        part = self._unpacked.read1(len(buffer))
+        self._left -= len(part)
+        if self._left < 0:
+            raise OSError(f"unpacks to more than {self._bound:,} bytes")
+        buffer[: len(part)] = part
+        return len(part)
+
+    def close(self) -> None:
+        self._unpacked.close()
+        self._packed.close()
+        super().close()
 
 
 def lines(path: Path, *, max_bytes: int = MAX_LINE_BYTES) -> Iterator[tuple[int, bytes | None]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import tracemalloc
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness_lab.errors import ReadError
-from harness_lab.settlements import read
+from harness_lab.settlements import files, read
 from harness_lab.settlements.files import HEAD_BYTES, MAX_LINE_BYTES, find, lines
 
 
@@ -82,3 +83,19 @@ def test_folders_of_code_and_source_files_are_passed_over_unless_they_are_named(
     source.write_text("x = 1\n")
     assert [file.name for file in find([tmp_path / "work"]).files] == ["work/runs/0000.csv"]
     assert len(find([tmp_path / "work" / ".venv", source]).files) == 2
+
+
+def test_a_small_packed_file_does_not_become_an_endless_one(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(files, "MIN_TOTAL", 2**20)
+    good = b'{"run": "a", "node": "0"}\n'
+    (tmp_path / "bomb.jsonl.gz").write_bytes(gzip.compress(good + b" \n" * 2**24))
+    report = read(tmp_path).report
+    assert report.kept == 1
+    (aside,) = report.set_aside
+    assert "unpacks to more than" in aside.reason
+
+
+def test_packed_records_are_read_as_they_were(tmp_path) -> None:
+    rows = b"".join(b'{"run": "r%d", "node": "0"}\n' % number for number in range(5_000))
+    (tmp_path / "rows.jsonl.gz").write_bytes(gzip.compress(rows[:40_000]) + gzip.compress(rows[40_000:]))
+    assert len(read(tmp_path / "rows.jsonl.gz")) == 5_000

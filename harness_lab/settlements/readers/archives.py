@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Final
 import pyarrow as pa
 
 from harness_lab.settlements.convert import Unfit
-from harness_lab.settlements.files import MAX_JSON_BYTES
+from harness_lab.settlements.files import MAX_FACTOR, MAX_JSON_BYTES, MIN_TOTAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,12 +23,6 @@ if TYPE_CHECKING:
 
 MAX_MEMBERS: Final = 200_000
 """Members that an archive may have."""
-
-MAX_FACTOR: Final = 300
-"""How many times its own size an archive may unpack to (text packs to a fortieth at most) ..."""
-
-MIN_TOTAL: Final = 64 * 2**20
-"""... or this many bytes, whichever is more."""
 
 BROKEN: Final = (
     zipfile.BadZipFile,
