@@ -11,6 +11,7 @@ import json
 import os
 import resource
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -69,9 +70,10 @@ def records_speed(
             if program is not None:
                 theirs.append(_ccusage(program, place))
     speeds = [size / run["cpu_s"] for run in ours]
-    said = entry(speeds, f"transcripts read, MB a second of processor time, {size:,.0f} MB on one core")
     ratios = [their["cpu_s"] / our["cpu_s"] for our, their in zip(ours, theirs, strict=False)]
     whole = [their["cpu_s"] / our["process_s"] for our, their in zip(ours, theirs, strict=False)]
+    beside = f"; {statistics.median(ratios):.2f} times as fast as ccusage" if ratios else "; no ccusage is at hand"
+    said = entry(speeds, f"transcripts read, MB a second of processor time, {size:,.0f} MB on one core{beside}")
     return said | {
         "calls": int(ours[0]["calls"]),
         "ratio_to_ccusage": entry(ratios, "ccusage's processor time over that of reading")["value"] if ratios else None,
