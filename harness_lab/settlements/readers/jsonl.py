@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 MAX_ASIDE: Final = 200
 """Lines of one file that are set aside one by one; further ones are counted in one entry."""
 
-_BLOCK: Final = 2**20
+_BLOCK: Final = 2**19
 _TOO_LONG: Final = b"\0"
 _MOST_HOURS: Final = 4_096
 _PLAIN: Final = len("2026-01-15T12:10:12.532Z")
