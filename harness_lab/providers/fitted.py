@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -31,6 +31,8 @@ Method = Literal["family", "empirical"]
 METHODS: tuple[Method, ...] = ("family", "empirical")
 MAX_SAMPLE = 4_000
 """Values used for a fit; of more, evenly spaced order statistics are taken."""
+FAR = 100
+"""A family is clipped at so many times the largest recorded value."""
 _COLUMNS = ["of", "quantity", "model", "n", "censored", "mean", "reason", "fell_back"]
 
 
@@ -62,8 +64,9 @@ class FitNotes:
             self.note(of, quantity, kept, len(values), "recorded values", count, fell_back=False)
             return kept
         found = fit(x, censored=stopped, resamples=0)
-        self.note(of, quantity, found.distribution, len(values), found.reason, count, fell_back=not found.candidates)
-        return found.distribution
+        chosen = _within(found.distribution, found.largest)
+        self.note(of, quantity, chosen, len(values), found.reason, count, fell_back=not found.candidates)
+        return chosen
 
     def note(
         self, of: str, quantity: str, model: Distribution, n: int, why: str, censored: int = 0, *, fell_back: bool
@@ -127,7 +130,7 @@ class Provider(MockProvider):
         notes = FitNotes()
         models = {}
         for name, part in calls.groupby("path_model"):
-            used, why = _enough(part, calls[calls["model"] == part["model"].iloc[0]])
+            used, why = _enough(part, calls[calls["model"] == part["model"].iloc[0]], calls)
             models[str(name)] = _profile(str(name), used, notes, method, why)
         table = PriceTable() if prices is None else _named_prices(prices, calls)
         return cls(models=models, prices=table, fits=notes.frame())
@@ -229,18 +232,20 @@ def fit_lines(fits: pd.DataFrame) -> list[str]:
     return lines
 
 
-def _enough(part: pd.DataFrame, whole: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """Return a path's calls, or those of its model on all paths where they are too few."""
-    known = int((_completed(part)["output"].notna()).sum())
-    everywhere = int((_completed(whole)["output"].notna()).sum())
-    if known >= MIN_N or everywhere <= known:
+def _enough(part: pd.DataFrame, of_model: pd.DataFrame, everything: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """Return a path's calls, or where they are too few, those of its model on all paths, or of all models."""
+    known, more, most = (int(_known(calls).sum()) for calls in (part, of_model, everything))
+    if known >= MIN_N or most <= known:
         return part, ""
-    return whole, f"n = {known} on this path is too few ({MIN_N} needed): the model's {everywhere:,} on all paths"
+    few = f"n = {known} on this path is too few ({MIN_N} needed)"
+    if more > known:
+        return of_model, f"{few}: the model's {more:,} on all paths"
+    return (everything, f"{few}: the {most:,} of all models") if known == 0 else (part, few)
 
 
 def _profile(name: str, calls: pd.DataFrame, notes: FitNotes, method: Method, pooled: str) -> ModelProfile:
     done = _completed(calls)
-    known = done[done["input_total"].notna() & done["output"].notna()]
+    known = calls[_known(calls)]
     if known.empty:
         raise InputError(f"answers of {name}", expected="at least one call with known usage", got="none")
     later = known[known["sent_before"].notna() & known["cache_read"].notna()]
@@ -286,6 +291,21 @@ def _evenly(output: NDArray[np.float64], took: NDArray[np.float64]) -> NDArray[n
     order = np.lexsort((took, output))
     kept: NDArray[np.intp] = order[np.unique(np.linspace(0, len(order) - 1, min(len(order), MAX_SAMPLE)).astype(int))]
     return kept
+
+
+def _within(distribution: Distribution, largest: float) -> Distribution:
+    """Return a fit clipped to what can be: not below nothing, nor far beyond all that was seen."""
+    if distribution.dist in ("constant", "empirical"):
+        return distribution
+    low, high = distribution.ppf([2.0**-40, 1 - 2.0**-40])
+    most = FAR * max(largest, 1.0)
+    return replace(distribution, low=0.0 if low < 0 else None, high=most if high > most else None)
+
+
+def _known(calls: pd.DataFrame) -> pd.Series[bool]:
+    completed = calls["status"].isna() | (calls["status"] == "completed")
+    known: pd.Series[bool] = completed & calls["input_total"].notna() & calls["output"].notna()
+    return known
 
 
 def _completed(calls: pd.DataFrame) -> pd.DataFrame:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 QUANTITIES = ("calls", "input_total", "input_fresh", "cache_read", "output", "cost_nusd", "duration_ns")
 """Totals of a run that are compared, as far as they are recorded."""
 MIN_EACH = 30
+MIN_KNOWN = 0.95
+"""A quantity is compared if it is recorded in at least this share of the runs."""
 JOINT = "all together"
 
 
@@ -42,6 +44,8 @@ class FitCheck:
         How the world was fitted.
     n_train : int
         Runs it was fitted to.
+    left_out : tuple of str
+        Quantities that are recorded in some runs only, or are the same in all.
     level : float
         Below this adjusted p-value a quantity counts as not given back.
     """
@@ -49,6 +53,7 @@ class FitCheck:
     tests: pd.DataFrame
     method: str
     n_train: int
+    left_out: tuple[str, ...] = ()
     level: float = 0.05
 
     @property
@@ -73,6 +78,8 @@ class FitCheck:
             f"  {row['quantity']}: distance {row['distance']:.3f}, adjusted p = {row['p_adjusted']:.2g}"
             for row in self.tests.to_dict("records")
         ]
+        if self.left_out:
+            lines.append(f"  not compared, recorded in some runs only or the same in all: {', '.join(self.left_out)}")
         return "\n".join(lines)
 
     def to_frame(self) -> pd.DataFrame:
@@ -142,8 +149,10 @@ def check_fit(
         workload=world.workload, provider=world.provider, policies=(unlimited(),), runs=simulated, seed=seed
     )
     drawn = _totals(experiment.run(backend="serial").settlements.nodes)
-    tests = _tests(runs, drawn, first, labels, resamples=resamples, seed=seed)
-    return FitCheck(tests=tests, method=world.method, n_train=int(first.sum()))
+    known = [name for name in QUANTITIES if _varies(runs[name]) and drawn[name].notna().sum() >= MIN_EACH]
+    tests = _tests(runs[known], drawn[known], first, labels, resamples=resamples, seed=seed)
+    left_out = tuple(name for name in QUANTITIES if name not in known and runs[name].notna().any())
+    return FitCheck(tests=tests, method=world.method, n_train=int(first.sum()), left_out=left_out)
 
 
 def _tests(
@@ -155,7 +164,7 @@ def _tests(
     resamples: int,
     seed: int,
 ) -> pd.DataFrame:
-    known = [name for name in QUANTITIES if _varies(runs[name]) and drawn[name].notna().sum() >= MIN_EACH]
+    known = list(runs.columns)
     parts = [([name], ks_distance, name) for name in known]
     if len(known) > 1:
         parts.append((known, energy_distance, JOINT))
@@ -213,4 +222,4 @@ def _half(labels: NDArray[np.int64], seed: int) -> NDArray[np.bool_]:
 
 def _varies(values: pd.Series[float]) -> bool:
     known = values.dropna()
-    return len(known) >= 2 * MIN_EACH and bool((known != known.iloc[0]).any())
+    return len(known) >= max(2 * MIN_EACH, MIN_KNOWN * len(values)) and bool((known != known.iloc[0]).any())
