@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from harness_lab.conformance.areas import public_book, public_money, public_trees
+from harness_lab.conformance.areas import public_book, public_money, public_trees, public_worlds
 from harness_lab.conformance.shapes import Area, differences, dispatched, ours_only
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ BY_OPERATION: Final = {
     "build with each value": public_book.built,
     **public_money.OPERATIONS,
     **public_trees.OPERATIONS,
+    **public_worlds.OPERATIONS,
 }
 
 

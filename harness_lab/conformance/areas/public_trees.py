@@ -1,4 +1,4 @@
-"""Public cases of trees: children under limits, in virtual time and with real threads."""
+"""Public cases of trees, asked by hand: children under limits, in virtual time and with real threads."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
-from harness_lab.agents import AsyncioRuntime, Harness
+from harness_lab.agents import AsyncioRuntime
 from harness_lab.agents.groups import Agents
-from harness_lab.agents.ports import Call, Child, Children, Reply
 from harness_lab.budget.iteration import IterationBudget
 from harness_lab.clock import NS_PER_S, Time
-from harness_lab.outcome import CALLS, COST, TOKENS, Cause, Outcome, Refusal
+from harness_lab.outcome import CALLS, COST, Cause, Outcome, Refusal
 from harness_lab.policies import (
     COMPLETED,
     End,
@@ -27,20 +26,13 @@ from harness_lab.policies import (
     reservation_pool,
     shared_ledger,
     tree_limits,
-    unlimited,
 )
-from harness_lab.providers import MockProvider, ModelProfile
-from harness_lab.simulate import AgentProfile, Experiment, SimRuntime, Spawn, Workload
-from harness_lab.stats import Distribution
+from harness_lab.simulate import SimRuntime
 from harness_lab.usage import NUSD_PER_USD, amounts
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from harness_lab.agents.record import NodeRecord
     from harness_lab.conformance.shapes import Answer, Case
 
-ONE: Final = Distribution.constant(1)
 ONE_CALL: Final = amounts(calls=1, input=0, tokens=0, fresh=0, cost_usd=0)
 NOW: Final = Time(0)
 _AWAITING: Final = End(Outcome.AWAITING_APPROVAL, None, Cause.USER)
@@ -161,29 +153,6 @@ def _raced(spec: PolicySpec, given: Any, *, ask: bool) -> dict[str, Any]:
     return {"used": sum(used), "most": max(used), "finished": finished, "granted": granted}
 
 
-def explosion(case: Case) -> Answer:
-    """Let every agent start several of its own kind, under limits and without."""
-    given = case["given"]
-    many = Spawn(agent="root", count=given["spawns"], after=(0,))
-    agent = {"root": _agent(1, many)}
-    limited = tree_limits(given["max_depth"], given["max_concurrent"], given["max_calls"])
-    nodes = _rows(limited, agent)
-    ran, denied = nodes[(nodes["outcome"] == "completed") & (nodes["depth"] > 0)], nodes[nodes["outcome"] == "denied"]
-    edges = [(start, 1) for start in ran["start_ns"]] + [(end, -1) for end in ran["start_ns"] + ran["duration_ns"]]
-    now = peak = 0
-    for _, change in sorted(edges):
-        now += change
-        peak = max(peak, now)
-    free = _rows(tree_limits(given["free_depth"]), agent)
-    return {
-        "within_starts": 0 < len(ran) <= given["max_calls"],
-        "within_depth": int(ran["depth"].max()) <= given["max_depth"],
-        "within_concurrent": peak <= given["max_concurrent"],
-        "every_refusal_has_a_reason": len(denied) > 0 and bool(denied["stopped_by"].notna().all()),
-        "children_without_limits": int((free["outcome"] == "completed").sum()) - 1,
-    }
-
-
 def stopped(case: Case) -> Answer:
     """Stop a root whose subtree makes calls back to back."""
     given = case["given"]
@@ -222,19 +191,6 @@ def stopped(case: Case) -> Answer:
     }
 
 
-def calls(case: Case) -> Answer:
-    """Run one agent under a limit on calls."""
-    rows = [
-        _rows(shared_ledger(limit), {"root": _agent(case["given"]["needs"])}).iloc[0]
-        for limit in case["given"]["limits"]
-    ]
-    return {
-        "calls": [int(row["calls"]) for row in rows],
-        "outcomes": [str(row["outcome"]) for row in rows],
-        "stopped_by": [_or_none(row["stopped_by"]) for row in rows],
-    }
-
-
 def runs(case: Case) -> Answer:
     """Run several runs of one session, under a limit of the run, and under one of the session too."""
     given = case["given"]
@@ -255,39 +211,6 @@ def _session(policies: list[PolicySpec], given: Any) -> list[int]:
         top = _root(policy)
         made.append(sum(_step(policy, top) for _ in range(given["steps"])))
     return made
-
-
-def family(case: Case) -> Answer:
-    """Run two children with the same ask, one of which needs more."""
-    given = case["given"]
-    ask = amounts(calls=given["limit"])
-    names = [f"kid{i}" for i in range(len(given["needs"]))]
-    spawns = [Spawn(agent=name, after=(0,), budget=ask) for name in names]
-    agents = {"root": _agent(1, *spawns)} | {name: _agent(n) for name, n in zip(names, given["needs"], strict=True)}
-    nodes = _rows(reservation_pool(calls=1000), agents).set_index("agent").loc[names]
-    return {
-        "outcomes": [str(outcome) for outcome in nodes["outcome"]],
-        "calls": [int(n) for n in nodes["calls"]],
-        "stopped_by": [_or_none(code) for code in nodes["stopped_by"]],
-        "failed": int((nodes["outcome"] == "failed").sum()),
-    }
-
-
-def late(case: Case) -> Answer:
-    """Run a child whose one call takes longer than it may live."""
-    given = case["given"]
-    limits = tree_limits(timeout_s=given["limit_s"], on_timeout=given["on_timeout"])
-    agents = {"root": _agent(1, Spawn(agent="slow", after=(0,))), "slow": _agent(5)}
-    rows = _rows(limits, agents, latency=given["call_s"]).to_dict("records")
-    slow, root = ({row["agent"]: row for row in rows}[name] for name in ("slow", "root"))
-    ends = int(slow["duration_ns"]) // NS_PER_S
-    return {
-        "outcome": str(slow["outcome"]),
-        "ends_s": ends,
-        "parent_goes_on_s": int(root["duration_ns"]) // NS_PER_S - given["call_s"],
-        "calls": int(slow["calls"]),
-        "overshoot_s": max(0, ends - given["limit_s"]),
-    }
 
 
 def queued(case: Case) -> Answer:
@@ -342,56 +265,6 @@ def paused(case: Case) -> Answer:
     return {"parts": done, "stopped": done < given["parts"]}
 
 
-class _Tokens:
-    """A model whose calls use what their name says, and report it or not."""
-
-    def __init__(self, reported: list[bool]) -> None:
-        self.reported = reported
-
-    def bound(self, _call: Call) -> Any:
-        return amounts(calls=1)
-
-    def abandoned(self, _call: Call, _elapsed_ns: int) -> None:
-        return None
-
-    async def complete(self, _runtime: Any, call: Call) -> Reply:
-        return Reply("completed", int(call.model), 0, 0, 0, None, None, reported=self.reported[call.key])
-
-
-class _Records:
-    def __init__(self) -> None:
-        self.nodes: list[NodeRecord] = []
-
-    def node(self, record: NodeRecord) -> None:
-        self.nodes.append(record)
-
-    def call(self, *_: Any) -> None:
-        return
-
-
-def totals(case: Case) -> Answer:
-    """Run a chain of agents and read what each used, and what it and all below it did."""
-    chain, reported = case["given"]["chain"], case["given"]["reported"]
-
-    def brain(level: int) -> Any:
-        yield Call(str(chain[level]), level, 0, 0, 0)
-        if level + 1 < len(chain):
-            yield Children([Child(agent="kid", budget=amounts(), call=0, slot=0, brain=lambda: brain(level + 1))])
-        return COMPLETED
-
-    runtime, sink = SimRuntime(), _Records()
-    harness = Harness(runtime, unlimited().start(), _Tokens(reported), sink)
-    runtime.kernel.spawn(harness.run("root", amounts(), lambda: brain(0)))
-    runtime.kernel.run()
-    nodes = sorted(sink.nodes, key=lambda record: record.depth)
-    subtree = [record.subtree[TOKENS] for record in nodes]
-    return {
-        "own": [mine - below for mine, below in zip(subtree, [*subtree[1:], 0], strict=True)],
-        "subtree": subtree,
-        "known": [record.usage_known for record in nodes],
-    }
-
-
 def _root(policy: Any) -> Ticket:
     ticket: Ticket = policy.spawn(SpawnAsk(None, (), amounts()), NOW).ticket
     return ticket
@@ -409,34 +282,14 @@ def _step(policy: Any, node: Ticket) -> bool:
     return isinstance(answer, Grant)
 
 
-def _agent(n: int, *spawns: Spawn) -> AgentProfile:
-    return AgentProfile(model="m", calls=Distribution.constant(n), startup_tokens=ONE, spawns=spawns)
-
-
-def _rows(policy: PolicySpec, agents: dict[str, AgentProfile], *, latency: float = 1.0) -> pd.DataFrame:
-    model = ModelProfile(output_tokens=ONE, latency_s=Distribution.constant(latency))
-    workload = Workload(agents=agents, root="root")
-    world = Experiment(workload=workload, provider=MockProvider(models={"m": model}), policies=(policy,), runs=1)
-    return world.run(backend="serial").settlements.nodes
-
-
-def _or_none(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
-
-
 OPERATIONS: Final = {
     "count with threads and with coroutines": counted,
     "start children from several threads": gated,
     "start children at once": at_once,
     "race of children": race,
-    "explosion": explosion,
     "stop the root": stopped,
-    "calls under a limit": calls,
     "runs of one session": runs,
-    "children under a limit": family,
-    "a child past its time": late,
     "children in a queue": queued,
     "wait for a person": paused,
-    "totals of a tree": totals,
 }
 """How a case is carried out, by its operation."""
