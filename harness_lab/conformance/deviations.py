@@ -217,7 +217,7 @@ TREE_ROWS: Final = (
     _row(TREES, "a-tool-timeout-promise-child-detached",
          "what runs and spends is counted as running: the slot is free once the work has ended",
          lambda c: bool(c["given"]["child"]["ignores_abort"]) and c["given"]["child"]["kind"] == "promise",
-         "result_at_ms", "slot_free_at_ms"),
+         "slot_free_at_ms"),
     _aside(TREES, "a-tool-nested-plain-chat-escapes", "a second, imported chat() of another runtime",
            lambda c: _tree_op(c) == "child starts a grandchild" and "imported chat()" in c["given"]["child"]),
 )  # fmt: skip

@@ -116,7 +116,7 @@ INSTEAD: dict[str, dict[str, Any]] = {  # what ours says in place of the case's 
     "a-router-children-unlimited": {"ran": 1, "refused": 2},
     "a-code-start-ignores-own-refusal": {"runs": False},
     "a-code-start-no-timer": {"completed": False},
-    "a-tool-timeout-promise-child-detached": {"result_at_ms": 80, "slot_free_at_ms": 80},
+    "a-tool-timeout-promise-child-detached": {"slot_free_at_ms": 80},
     "c-skill-last-unit-raises": {"results": ["ok", "ok", "ok", "raises BudgetExhausted"], "remaining": 0},
     "c-skill-budget-of-one": {"results": ["ok"]},
     "floor-checked-after-pool": {"reason": "below-runtime-floor"},

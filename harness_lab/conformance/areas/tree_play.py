@@ -40,6 +40,8 @@ class Tree:
         The limits, in the spelling of the cases.
     under : str or None
         The preset whose other choices hold; ours if None.
+    **choices : object
+        Choices that the case makes itself.
 
     Attributes
     ----------
@@ -47,8 +49,8 @@ class Tree:
         What happened, with its time in milliseconds.
     """
 
-    def __init__(self, theirs: Mapping[str, Any], under: str | None = None) -> None:
-        limits = asdict(limits_of(theirs))
+    def __init__(self, theirs: Mapping[str, Any], under: str | None = None, **choices: Any) -> None:
+        limits = asdict(limits_of(theirs)) | choices
         self.runtime = SimRuntime()
         spec = tree_limits(**limits) if under is None else preset(under, tree_limits=limits)
         self.policy = spec.start()

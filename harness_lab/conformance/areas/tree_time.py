@@ -21,7 +21,10 @@ STOPPED: Final = "Stopped"
 def timed(case: Case) -> Answer:
     """Run one child past its time and see when its parent goes on and when its slot is free."""
     given = case["given"]
-    child, tree, seen = given.get("child", {}), Tree(given["limits"], case.get("preset")), _Seen()
+    child, seen = given.get("child", {}), _Seen()
+    goes_on = child.get("kind") == "promise" and child.get("ignores_abort", False)
+    choices = {"on_timeout": "detach"} if goes_on else {}
+    tree = Tree(given["limits"], case.get("preset"), **choices)
     works = child.get("duration_ms", LONG_MS)
     ends = child.get("first_yield_ms", works) if child.get("ignores_abort") else 0
 
@@ -38,6 +41,7 @@ def timed(case: Case) -> Answer:
         how = await operation.settled()
         seen.late = not how.ok and operation.end is not None and operation.end.outcome is Outcome.TIMED_OUT
         seen.result = tree.now()
+        await operation.over()
         seen.free = tree.now() if tree.policy.modules[0].running == 0 else None  # type: ignore[attr-defined]
 
     tree.play(body, child=stubborn)
