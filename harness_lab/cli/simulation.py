@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 File = Annotated[Path, typer.Argument(help="Experiment file (TOML).")]
 Runs = Annotated[int | None, typer.Option(help="Runs under each policy; the file's if not given.")]
 Seed = Annotated[int | None, typer.Option(help="Names the luck; the file's if not given.")]
-Engine = Annotated[str, typer.Option(help="kernel, or asyncio (the virtual loop; same results, slower).")]
+Engine = Annotated[str, typer.Option(help="auto, kernel, asyncio (the virtual loop, slower) or fast; same results.")]
 Backend = Annotated[str, typer.Option(help="auto, serial or loky (worker processes).")]
 Out = Annotated[Path | None, typer.Option("--out", help="Where to write the settlement table (Parquet).")]
 
@@ -26,7 +26,7 @@ def simulate(
     file: File,
     runs: Runs = None,
     seed: Seed = None,
-    engine: Engine = "kernel",
+    engine: Engine = "auto",
     backend: Backend = "auto",
     out: Out = None,
     as_json: Json = False,
@@ -42,7 +42,7 @@ def compare(
     baseline: Annotated[str | None, typer.Option(help="Policy to compare with; the first if not given.")] = None,
     runs: Runs = None,
     seed: Seed = None,
-    engine: Engine = "kernel",
+    engine: Engine = "auto",
     backend: Backend = "auto",
     out: Out = None,
     as_json: Json = False,

@@ -17,10 +17,13 @@ if TYPE_CHECKING:
 
     from harness_lab.simulate.backends import Backend
     from harness_lab.simulate.blocks import Block, Piece
+    from harness_lab.simulate.engines import Choice
     from harness_lab.simulate.experiment import Experiment
     from harness_lab.simulate.progress import Progress
 
 ALL, CANCELLED = "all runs", "cancelled"
+FAST_TREES = 40
+"""Trees that the fast engine simulates while the kernel simulates one."""
 PRECISE, NOT_PRECISE = "precise enough", "not precise enough after all runs"
 
 
@@ -40,13 +43,16 @@ class Way:
         Asked after each block; True stops.
     until : Precision or None
         When to stop before all runs are simulated.
+    engines : dict of (scenario, policy) to Choice
+        What simulates each policy in each scenario, and why.
     """
 
     keep: Keep
+    engines: dict[tuple[int, int], Choice]
     backend: Backend
     workers: int | None
     block: int
-    progress: Progress
+    progress: Progress = None
     cancelled: Callable[[], bool] | None = None
     until: Precision | None = None
 
@@ -131,11 +137,18 @@ def _rounds(
 
 def _blocks(experiment: Experiment, runs: Sequence[int], way: Way) -> Generator[tuple[Piece, Block], None, None]:
     scene = experiment.scene()
-    worlds = [(scenario.name, experiment.world(scenario.name)) for scenario in scene]
-    trees = len(runs) * len(scene) * len(experiment.policies)
-    backend, workers = choose(way.backend, way.workers, trees=trees)
+    used = {place: choice.engine for place, choice in way.engines.items()}
+    quick = {scenario for (scenario, _), engine in used.items() if engine == "fast"}
+    worlds = [(one.name, experiment.world(one.name, fast=i in quick)) for i, one in enumerate(scene)]
+    work = sum(1 / FAST_TREES if engine == "fast" else 1.0 for engine in used.values())
+    backend, workers = choose(way.backend, way.workers, trees=int(len(runs) * work))
     found = list(pieces(runs, scenarios=len(scene), policies=len(experiment.policies), block=way.block))
     jobs = (
-        (simulate_block, (*worlds[one.scenario], experiment.policies[one.policy], one.runs, way.keep)) for one in found
+        (simulate_block, (*worlds[one.scenario], experiment.policies[one.policy], one.runs, _keep(way, one)))
+        for one in found
     )
     yield from zip(found, run_on(backend, workers, jobs), strict=True)
+
+
+def _keep(way: Way, piece: Piece) -> Keep:
+    return way.keep._replace(engine=way.engines[piece.scenario, piece.policy].engine)

@@ -10,8 +10,10 @@ import pandas as pd
 from harness_lab import draws
 from harness_lab.errors import InputError
 from harness_lab.settlements import Settlements
+from harness_lab.simulate import fast as fast_engine
 from harness_lab.simulate.blocks import Keep
-from harness_lab.simulate.engine import ENGINES, World
+from harness_lab.simulate.engine import World
+from harness_lab.simulate.engines import choose_engine
 from harness_lab.simulate.execute import Way, execute
 from harness_lab.simulate.manifest import config_digest, manifest_of
 from harness_lab.simulate.result import Result
@@ -28,13 +30,15 @@ if TYPE_CHECKING:
     from harness_lab.providers import MockProvider
     from harness_lab.simulate.backends import Backend
     from harness_lab.simulate.blocks import Block, Piece
-    from harness_lab.simulate.engine import Engine
+    from harness_lab.simulate.engines import Choice, WantedEngine
     from harness_lab.simulate.execute import Ended
     from harness_lab.simulate.precision import Precision
     from harness_lab.simulate.progress import Progress
 
 BLOCK = 250
 """Runs simulated at a time; it changes nothing but the size of a piece of work."""
+FAST_BLOCK = 5_000
+"""The same for the fast engine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +114,7 @@ class Experiment:
     def run(
         self,
         *,
-        engine: Engine = "kernel",
+        engine: WantedEngine = "auto",
         backend: Backend = "auto",
         workers: int | None = None,
         calls: bool = False,
@@ -119,14 +123,16 @@ class Experiment:
         until: Precision | None = None,
         progress: Progress = None,
         cancelled: Callable[[], bool] | None = None,
-        block: int = BLOCK,
+        block: int | None = None,
     ) -> Result:
         """Simulate.
 
         Parameters
         ----------
-        engine : {"kernel", "asyncio"}
-            The virtual-time kernel, or the same loop on a virtual asyncio loop. Results are identical.
+        engine : {"auto", "kernel", "asyncio", "fast"}
+            The virtual-time kernel, the same loop on a virtual asyncio loop, or the compiled engine for a declared
+            family of worlds and policies (:mod:`harness_lab.simulate.fast`). ``auto`` takes that one where it can be
+            used and pays; the manifest says which was taken for each policy, and why. Results are identical.
         backend : {"auto", "serial", "loky", "dask", "ray"}
             Where blocks of runs are simulated; ``auto`` starts worker processes from 3,000 trees on. ``dask`` uses the
             client of this session, ``ray`` the cluster that it is connected to. Results are identical.
@@ -145,23 +151,24 @@ class Experiment:
             always, False never; a callable is told (trees done, trees in all).
         cancelled : callable, optional
             Asked after each block; when it says True, what is done is returned. So is it after Ctrl-C.
-        block : int
-            Runs of a block.
+        block : int, optional
+            Runs of a block; 250 if None, 5,000 where all are simulated by the fast engine.
 
         Raises
         ------
         InputError
             If a choice does not exist.
         """
-        way = self._way(
-            Keep(engine, calls, decisions, self.backend), backend, workers, block, progress, cancelled, until
-        )
+        chosen = self._chosen(only)
+        keep = Keep("kernel", calls, decisions, self.backend)
+        way = self._way(self.engines(engine, keep, trees=len(chosen)), keep, backend, workers, block)
+        way.progress, way.cancelled, way.until = progress, cancelled, until
         found: dict[tuple[int, int], list[Block]] = {}
 
         def take(piece: Piece, made: Block) -> None:
             found.setdefault((piece.scenario, piece.policy), []).append(made)
 
-        ended = execute(self, self._chosen(only), way, take)
+        ended = execute(self, chosen, way, take)
         blocks = [made for place in sorted(found) for made in found[place]]
         return self._result(blocks, way, ended)
 
@@ -169,7 +176,7 @@ class Experiment:
         self,
         path: str | os.PathLike[str],
         *,
-        engine: Engine = "kernel",
+        engine: WantedEngine = "auto",
         backend: Backend = "auto",
         workers: int | None = None,
         calls: bool = False,
@@ -177,7 +184,7 @@ class Experiment:
         until: Precision | None = None,
         progress: Progress = None,
         cancelled: Callable[[], bool] | None = None,
-        block: int = BLOCK,
+        block: int | None = None,
     ) -> StoredResult:
         """Simulate, and write each block of runs to a file as it is done: memory stays flat however many there are.
 
@@ -193,7 +200,10 @@ class Experiment:
         InputError
             If a choice does not exist, or `path` cannot be written.
         """
-        way = self._way(Keep(engine, calls, False, self.backend), backend, workers, block, progress, cancelled, until)
+        chosen = self._chosen(only)
+        keep = Keep("kernel", calls, False, self.backend)
+        way = self._way(self.engines(engine, keep, trees=len(chosen)), keep, backend, workers, block)
+        way.progress, way.cancelled, way.until = progress, cancelled, until
         outcomes: dict[str, dict[str, int]] = {}
         with TableFile(path, calls=calls) as file:
 
@@ -204,8 +214,8 @@ class Experiment:
                 for outcome, n in roots.items():
                     counts[str(outcome)] = counts.get(str(outcome), 0) + int(n)
 
-            ended = execute(self, self._chosen(only), way, take)
-            manifest = manifest_of(self, engine=engine, ended=ended) | {"outcomes": outcomes}
+            ended = execute(self, chosen, way, take)
+            manifest = manifest_of(self, engines=way.engines, ended=ended) | {"outcomes": outcomes}
             file.seal(manifest)
         return StoredResult(path=file.path, manifest=manifest)
 
@@ -217,8 +227,24 @@ class Experiment:
         """Return the scenarios; the experiment's own world if there are none."""
         return self.scenarios or (Scenario(name=self.name),)
 
-    def world(self, scenario: str | None = None) -> World:
+    def engines(self, wanted: WantedEngine, keep: Keep, *, trees: int) -> dict[tuple[int, int], Choice]:
+        """Return what simulates each policy in each scenario (both by their place), and why."""
+        more = " and ".join(word for word, kept in (("calls", keep.calls), ("decisions", keep.decisions)) if kept)
+        return {
+            (i, j): choose_engine(wanted, *self._in(scenario), policy, trees=trees, keeps=more or None)
+            for i, scenario in enumerate(self.scene())
+            for j, policy in enumerate(self.policies)
+        }
+
+    def world(self, scenario: str | None = None, *, fast: bool = False) -> World:
         """Return the compiled agents and provider of a scenario, the first if None: what an engine runs.
+
+        Parameters
+        ----------
+        scenario : str, optional
+            Its name.
+        fast : bool
+            Whether for the fast engine too.
 
         Raises
         ------
@@ -229,7 +255,11 @@ class Experiment:
         name = next(iter(scene)) if scenario is None else scenario
         if name not in scene:
             raise InputError("scenario", expected=f"one of {', '.join(scene)}", got=name)
-        return self._compiled(*self._in(scene[name]))
+        workload, provider = self._in(scene[name])
+        world = self._compiled(workload, provider)
+        if fast:
+            world.constants = fast_engine.constants(workload, provider)
+        return world
 
     def _compiled(self, workload: Workload, provider: MockProvider) -> World:
         return World(workload.compile()[workload.root], workload.budget, provider.compile(), self.seed)
@@ -247,17 +277,13 @@ class Experiment:
 
     @staticmethod
     def _way(
-        keep: Keep, backend: Backend, workers: int | None, block: int, progress: Progress,
-        cancelled: Callable[[], bool] | None, until: Precision | None,
-    ) -> Way:  # fmt: skip
-        if keep.engine not in ENGINES:
-            raise InputError("engine", expected=f"one of {', '.join(ENGINES)}", got=keep.engine)
+        engines: dict[tuple[int, int], Choice], keep: Keep, backend: Backend, workers: int | None, block: int | None
+    ) -> Way:
+        if block is None:
+            block = FAST_BLOCK if all(choice.engine == "fast" for choice in engines.values()) else BLOCK
         if count("block", block) == 0:
             raise InputError("block", expected="at least 1", got=block)
-        return Way(
-            keep=keep, backend=backend, workers=workers, block=block, progress=progress, cancelled=cancelled,
-            until=until,
-        )  # fmt: skip
+        return Way(keep=keep, engines=engines, backend=backend, workers=workers, block=block)
 
     def _result(self, blocks: list[Block], way: Way, ended: Ended) -> Result:
         def joined(frames: list[pd.DataFrame | None]) -> pd.DataFrame | None:
@@ -267,5 +293,5 @@ class Experiment:
         nodes, calls = joined([block.nodes for block in blocks]), joined([block.calls for block in blocks])
         table = Settlements.from_columns({} if nodes is None else nodes, calls)
         decisions = joined([block.decisions for block in blocks])
-        manifest = manifest_of(self, engine=way.keep.engine, ended=ended)
+        manifest = manifest_of(self, engines=way.engines, ended=ended)
         return Result(settlements=table, manifest=manifest, decisions=decisions)

@@ -12,6 +12,7 @@ from harness_lab.errors import InputError
 from harness_lab.files import write_text
 from harness_lab.settlements import Settlements
 from harness_lab.simulate.chrome import chrome_trace
+from harness_lab.simulate.engines import Choice
 from harness_lab.simulate.manifest import manifest_of
 from harness_lab.simulate.rows import calls_frame, nodes_frame
 from harness_lab.simulate.trace import Tracing, events_frame
@@ -158,7 +159,7 @@ def explain(experiment: Experiment, run: int, *, policy: str | None = None) -> T
     events.insert(3, "agent", events["node"].map(agents).astype("string"))
     return Timeline(
         run=number, policy=spec.name, scenario=experiment.name, events=events, settlements=table,
-        manifest=manifest_of(experiment, engine="kernel"),
+        manifest=manifest_of(experiment, engines={(0, 0): Choice("kernel", "it tells every decision")}),
     )  # fmt: skip
 
 

@@ -12,6 +12,9 @@ from harness_lab import draws
 from harness_lab.simulate.plain import plain
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from harness_lab.simulate.engines import Choice
     from harness_lab.simulate.execute import Ended
     from harness_lab.simulate.experiment import Experiment
 
@@ -22,15 +25,17 @@ def config_digest(experiment: Experiment) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def manifest_of(experiment: Experiment, *, engine: str, ended: Ended | None = None) -> dict[str, Any]:
+def manifest_of(
+    experiment: Experiment, *, engines: Mapping[tuple[int, int], Choice], ended: Ended | None = None
+) -> dict[str, Any]:
     """Return the manifest of an experiment.
 
     Parameters
     ----------
     experiment : Experiment
         Which.
-    engine : str
-        The engine that simulated it.
+    engines : mapping of (scenario, policy) to Choice
+        The engine that simulated each policy in each scenario, and why; both by their place.
     ended : Ended, optional
         How it went.
 
@@ -38,9 +43,9 @@ def manifest_of(experiment: Experiment, *, engine: str, ended: Ended | None = No
     -------
     dict
         ``experiment``, ``config_sha256``, ``seed``, ``runs``, ``policies`` (names), ``specs`` (the policies themselves,
-        by name), ``scenarios``, ``draws``, ``engine``, ``python`` and the versions of the libraries that numbers
-        depend on; with `ended`, ``runs_done`` (under every policy), ``ended`` and ``precision``. Workers, backend and
-        size of a block are not in it: they change nothing.
+        by name), ``scenarios``, ``draws``, ``engine``, ``engine_why`` (by policy), ``python`` and the versions of the
+        libraries that numbers depend on; with `ended`, ``runs_done`` (under every policy), ``ended`` and
+        ``precision``. Workers, backend and size of a block are not in it: they change nothing.
     """
     how = {} if ended is None else {"runs_done": ended.runs, "ended": ended.how, "precision": ended.precision}
     return {
@@ -52,7 +57,11 @@ def manifest_of(experiment: Experiment, *, engine: str, ended: Ended | None = No
         "specs": {policy.name: plain(policy) for policy in experiment.policies},
         "scenarios": [scenario.name for scenario in experiment.scene()],
         "draws": draws.VERSION,
-        "engine": engine,
+        "engine": " and ".join(sorted({choice.engine for choice in engines.values()})),
+        "engine_why": {
+            experiment.policies[policy].name: f"{choice.engine}: {choice.why}"
+            for (_, policy), choice in sorted(engines.items(), reverse=True)
+        },
         "python": platform.python_version(),
         "harness_lab": version("harness-lab"),
         "numpy": version("numpy"),

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from harness_lab.agents.record import NodeRecord
     from harness_lab.clock import Time
     from harness_lab.policies.protocol import Path
+    from harness_lab.simulate.fast import FastRows
     from harness_lab.usage import Amounts
 
 _NODE = (
@@ -139,9 +140,9 @@ def node_name(path: Path) -> str:
     return "/".join(f"{call}.{slot}.{attempt}" for call, slot, attempt in path) or "0"
 
 
-def nodes_frame(rows: list[tuple[Any, ...]], *, policy: str, scenario: str, backend: str) -> pd.DataFrame:
+def nodes_frame(rows: list[tuple[Any, ...]] | FastRows, *, policy: str, scenario: str, backend: str) -> pd.DataFrame:
     """Return node rows as columns of the settlement table."""
-    frame = _frame(rows, _NODE)
+    frame = _frame(rows, _NODE) if isinstance(rows, list) else rows.frame(_NODE)
     frame["node"] = frame["path"]
     frame["path"] = frame["path"].where(frame["path"] != "0")
     frame["input_total"] = frame["input_fresh"] + frame["cache_read"] + frame["cache_write"]
