@@ -7,7 +7,7 @@ counted, timed and refused like any other, and its own children are below it. A 
 from __future__ import annotations
 
 from asyncio import CancelledError
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from harness_lab.agents.operation import Cancelled, Operation, Settled, StartRefused
@@ -207,10 +207,12 @@ class Agents:
             if operation.stopped:
                 end = _STOPPED
         finally:
-            await below.close()
-            operation.end = end = _LATE if _left(node, runtime.now()) else end
-            policy.close(node, Use(_NOT_ASKED, "completed" if end is COMPLETED else "failed"), end, runtime.now())
-            runtime.drain(policy)
+            try:
+                await below.close()
+            finally:  # stopped once more while its children end, it is closed all the same
+                operation.end = end = _LATE if _left(node, runtime.now()) else end
+                policy.close(node, Use(_NOT_ASKED, "completed" if end is COMPLETED else "failed"), end, runtime.now())
+                runtime.drain(policy)
 
     async def _in_time(self, operation: Operation, node: Ticket, below: Agents, task: Any) -> End:
         """Run the code until its node's deadline and keep what came of it."""
@@ -242,8 +244,7 @@ class Agents:
     async def close(self) -> None:
         """Stop what still runs below this node and wait for it."""
         self.cancel()
-        for operation in self._started:
-            await _surely(operation)
+        await _surely(self._started)
 
 
 class Group:
@@ -287,8 +288,7 @@ class Group:
     async def close(self) -> None:
         """Wait until every child has ended; nothing is started from here on."""
         self._closed = True
-        for operation in self._operations:
-            await _surely(operation)
+        await _surely(self._operations)
 
 
 def _left(node: Ticket, now: Time) -> bool:
@@ -296,14 +296,15 @@ def _left(node: Ticket, now: Time) -> bool:
     return node.detach and node.deadline is not None and now >= node.deadline
 
 
-async def _surely(operation: Operation) -> None:
-    """Wait for an end even if whoever waits is cancelled meanwhile: a child never outlives its parent."""
+async def _surely(operations: Sequence[Operation]) -> None:
+    """Wait for every end even if whoever waits is cancelled meanwhile: a child never outlives its parent."""
     stopped: CancelledError | None = None
-    while not operation.done:
-        try:
-            await operation.over()
-        except CancelledError as error:
-            operation.cancel()
-            stopped = error
+    for operation in operations:
+        while not operation.done:
+            try:
+                await operation.over()
+            except CancelledError as error:
+                operation.cancel()
+                stopped = error
     if stopped is not None:
         raise stopped

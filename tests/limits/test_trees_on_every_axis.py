@@ -233,6 +233,7 @@ def _compare(spec: PolicySpec, plan: Any) -> None:
 @settings(RELAXED, max_examples=150)
 @example(spec=tree_limits(1, 1, max_wait_s=0), plan=[("start", [("sleep", 0)]), ("run", [("raise",)])])
 @example(spec=tree_limits(1, 1, max_wait_s=1), plan=[("start", [("raise",)]), ("run", [("sleep", 1)])])
+@example(spec=tree_limits(), plan=[("start", [("start", [("sleep", 0)])]), ("run", [("sleep", 0)])])
 @given(spec=specs(), plan=plans)
 def test_trees_of_code_keep_their_limits_and_both_runtimes_refuse_the_same(spec: PolicySpec, plan: Any) -> None:
     _compare(spec, plan)
