@@ -7,18 +7,22 @@ the virtual-time kernel and on asyncio.
 from __future__ import annotations
 
 from asyncio import CancelledError
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, assume, event, example, given, settings
 from hypothesis import strategies as st
 
-from harness_lab.agents import AsyncioRuntime
+from harness_lab.agents import AsyncioRuntime, Harness
 from harness_lab.agents.groups import Agents, Cancelled, Group, StartRefused
+from harness_lab.agents.ports import Call, Child, Children, Rest
 from harness_lab.clock import Time
 from harness_lab.errors import InputError
-from harness_lab.policies import Grant, PolicySpec, Refused, SpawnAsk, tree_limits
+from harness_lab.policies import COMPLETED, Grant, PolicySpec, Refused, SpawnAsk, tree_limits
+from harness_lab.providers import MockProvider, ModelProfile
 from harness_lab.simulate import SimRuntime, VirtualLoop
+from harness_lab.stats import Distribution
 from harness_lab.usage import amounts
 
 MS = 1_000_000
@@ -104,7 +108,8 @@ class Watched:
     def _check(self, ticket: Any) -> None:
         limits, most = self.limits, self.limits.max_concurrent
         family = [node for node, above in self.open.items() if above is ticket.parent]
-        running = family if limits.concurrency == "parent" else self.open
+        lenders = {above for node, above in self.open.items() if limits.lend and node.ask.awaited}
+        running = family if limits.concurrency == "parent" else [node for node in self.open if node not in lenders]
         assert most is None or len(running) <= most, "more children at once than allowed"
         assert limits.max_calls is None or self.starts <= limits.max_calls
         assert limits.max_depth is None or len(ticket.path) <= limits.max_depth
@@ -237,6 +242,82 @@ def _compare(spec: PolicySpec, plan: Any) -> None:
 @given(spec=specs(), plan=plans)
 def test_trees_of_code_keep_their_limits_and_both_runtimes_refuse_the_same(spec: PolicySpec, plan: Any) -> None:
     _compare(spec, plan)
+
+
+moves = st.tuples(st.just("sleep"), times) | st.just(("raise",)) | st.just(("call",))
+
+
+def _batch(below: Any) -> Any:
+    """Return what an agent does that starts children and waits for them."""
+    children = st.tuples(st.just("children"), st.lists(below, min_size=1, max_size=4))
+    return st.lists(moves | children | children, min_size=1, max_size=3)
+
+
+batches = _batch(st.recursive(st.lists(moves, min_size=1, max_size=2), _batch, max_leaves=10))
+
+
+class Loop:
+    """One plan of calls, rests and batches of children through the agent loop, on one runtime."""
+
+    def __init__(self, engine: str, spec: PolicySpec, plan: Any) -> None:
+        self.policy, self.rows, loop = Watched(spec), [], VirtualLoop()
+        runtime: Any = SimRuntime() if engine == "kernel" else AsyncioRuntime(loop)
+        answers = ModelProfile(output_tokens=Distribution.constant(1), latency_s=Distribution.constant(0.002))
+        model = MockProvider(models={"m": answers}).compile()
+        main = Harness(runtime, self.policy, model, self).run("root", amounts(), lambda: brain(plan))  # type: ignore[arg-type]
+        with suppress(ValueError):  # a root's error is raised
+            if engine == "kernel":
+                runtime.kernel.spawn(main, "main")
+                runtime.kernel.run()
+            else:
+                loop.run_until_complete(main)
+        loop.run_on()
+        assert self.policy.open == {}
+        assert self.policy.modules[0].running == 0
+
+    def node(self, record: Any) -> None:
+        ended = self.rows[-1][-1] if self.rows else 0
+        assert record.ended >= ended, "rows come in the order of time"
+        self.rows.append((record.path, str(record.end.outcome), record.end.stopped_by, record.started, record.ended))
+
+    def call(self, *_: Any) -> None:
+        return
+
+
+def brain(plan: Any) -> Any:
+    for number, (what, *rest) in enumerate(plan):
+        if what == "sleep":
+            yield Rest(rest[0] * MS)
+        elif what == "call":
+            yield Call("m", number, number, 0, 1)
+        elif what == "raise":
+            raise ValueError("it failed")
+        else:
+            yield Children([_child(number, slot, one) for slot, one in enumerate(rest[0])])
+    return COMPLETED
+
+
+def _child(call: int, slot: int, plan: Any) -> Child:
+    return Child(agent="kid", budget=amounts(), call=call, slot=slot, brain=lambda: brain(plan))
+
+
+def _compare_loops(spec: PolicySpec, plan: Any) -> None:
+    one, two = Loop("kernel", spec, plan), Loop("asyncio", spec, plan)
+    assert one.policy.told == two.policy.told
+    assert one.rows == two.rows
+
+
+@settings(RELAXED, max_examples=150)
+@given(spec=specs(), plan=batches)
+def test_trees_of_the_loop_keep_their_limits_and_both_runtimes_refuse_the_same(spec: PolicySpec, plan: Any) -> None:
+    _compare_loops(spec, plan)
+
+
+@pytest.mark.slow
+@settings(RELAXED, max_examples=5_000)
+@given(spec=specs(), plan=batches)
+def test_many_trees_of_the_loop_keep_their_limits(spec: PolicySpec, plan: Any) -> None:
+    _compare_loops(spec, plan)
 
 
 @pytest.mark.slow
