@@ -1,7 +1,7 @@
 """Real problems of other projects' users with trees of agents, as small scenarios through the public API.
 
-Ids are those of the collection of cases. A-58 (a clock that stands still while a person is asked) does not apply yet: a
-paused node cannot be taken up again, so there is no waiting time to leave out.
+Ids are those of the collection of cases. All of them also run through ``harness-lab conformance`` (public-cases), A-58
+(which clock a limit on time is about while a person is asked) only there.
 """
 
 from __future__ import annotations
