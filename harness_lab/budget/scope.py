@@ -46,6 +46,8 @@ class Scope(ScopeBooks):
         When everything must have ended, nanoseconds; a moment, so that a restart does not move it.
     share : tuple of int or None, optional
         What a child gets that does not ask for itself; the driver takes no turn once that is not left.
+    keep : tuple of int or None, optional
+        What the driver keeps for itself: children are admitted beside it.
 
     Attributes
     ----------
@@ -81,8 +83,8 @@ class Scope(ScopeBooks):
             without a last word is charged its whole ask, because nobody knows.
         """
         pool, about = restored_pool(journal, died), journal[0].data
-        share = None if about["share"] is None else tuple(about["share"])
-        scope = cls(pool, name=journal[0].by, deadline=about["deadline"], share=share)
+        share, keep = (None if about[name] is None else tuple(about[name]) for name in ("share", "keep"))
+        scope = cls(pool, name=journal[0].by, deadline=about["deadline"], share=share, keep=keep)
         scope.journal[:] = journal
         scope.children[:] = restored_children(journal, scope.name)
         return scope
@@ -94,7 +96,7 @@ class Scope(ScopeBooks):
         scope = object.__new__(Scope)
         scope.pool, scope.name, scope.deadline, scope.journal = self.pool, child.id, child.deadline, self.journal
         scope.children, scope.finished, scope._inside, scope._line = [], False, child.allocation, deque()
-        scope.share = self.share
+        scope.share, scope.keep = self.share, None
         child.scope, child.begun = scope, True
         return scope
 
@@ -128,7 +130,7 @@ class Scope(ScopeBooks):
         resources : mapping of str to Quantity, optional
             Named resources; each that the pool limits must be named.
         keep : tuple of int or None, optional
-            What the driver keeps for itself.
+            What the driver keeps for itself; the scope's if left out.
         lasts_ns : int, optional
             Longest life of the child.
         wait : bool
@@ -158,14 +160,14 @@ class Scope(ScopeBooks):
         if prior is not None:
             child.prior = "lost" if prior.settlement is None else "retried"
             child.prior_reason = "" if prior.settlement is None else prior.settlement.reason
-        return self._admitted(child, keep, wait=wait)
+        return self._admitted(child, keep if keep is not None else self.keep, wait=wait)
 
     def resume(self, child: Child, *, wait: bool = False) -> Child | Refusal:
         """Hold the ask again of a child that is found alive after it was let go of."""
         if child.state != "pending" or child.settlement is None:
             raise InputError("child", expected="one whose execution was retained", got=child.state)
         child.before, child.spent = child.settlement.spent, NOTHING
-        return self._admitted(child, None, wait=wait)
+        return self._admitted(child, self.keep, wait=wait)
 
     def run(self, child: Child, work: Callable[[Callable[[Spend], None]], Any]) -> Settlement:
         """Do a child's work and settle it, whatever comes of it.
@@ -274,6 +276,7 @@ class Scope(ScopeBooks):
         if child.allocation is not None:
             self.pool.reconcile(child.allocation)
         child.state = "pending"
+        self._write("withdrawn", child, {})
         self._serve()
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from harness_lab.budget.pool_rules import BudgetFault
-from harness_lab.budget.scope_journal import Accounting, Event, Leak, Settlement, metered, spend_from_dict
+from harness_lab.budget.scope_journal import Accounting, Event, Leak, Settlement, metered, read_spend, spend_from_dict
 from harness_lab.budget.spend import NOTHING, Spend
 from harness_lab.errors import AlreadySettled, InputError
 from harness_lab.outcome import COST, Cause, Outcome, Refusal, Shortfall
@@ -34,13 +34,21 @@ class ScopeBooks:
         In the order in which they were asked for.
     """
 
-    __slots__ = ("_inside", "_line", "children", "deadline", "finished", "journal", "name", "pool", "share")
+    __slots__ = ("_inside", "_line", "children", "deadline", "finished", "journal", "keep", "name", "pool",
+                 "share")  # fmt: skip
 
     def __init__(
-        self, pool: ReservationPool, *, name: str = "root", deadline: Time | None = None, share: Amounts | None = None
+        self,
+        pool: ReservationPool,
+        *,
+        name: str = "root",
+        deadline: Time | None = None,
+        share: Amounts | None = None,
+        keep: Amounts | None = None,
     ) -> None:
         self.pool = pool
         self.share = share
+        self.keep = keep
         self.name = name
         self.deadline = deadline
         self.journal: list[Event] = []
@@ -50,16 +58,18 @@ class ScopeBooks:
         self._line: deque[tuple[Child, Amounts | None]] = deque()
         limits = tuple(None if account.limit < 0 else account.limit for account in pool.root.accounts)
         about = {"limits": limits, "units": dict(pool.units), "deadline": deadline, "rules": asdict(pool.rules)}
-        about["share"] = share
+        about |= {"share": share, "keep": keep}
         self._write("opened", None, about)
 
     def meter(self, child: Child, spend: Spend) -> None:
         """Take note of what a child that runs has used; the pool moves when it settles."""
+        if child.state != "running":
+            raise InputError("child", expected="one that runs", got=child.state)
         child.begun = True
         child.spent += spend
 
-    def turn(self, spend: Spend, *, partial: bool = False) -> None:
-        """Charge a turn of the driver's own.
+    def turn(self, spend: Spend) -> None:
+        """Charge a turn of the driver's own; a limited resource that it does not name was not used by it.
 
         Raises
         ------
@@ -68,7 +78,7 @@ class ScopeBooks:
         """
         self._write("metered", None, asdict(spend))
         if self._inside.parent is None:
-            self.pool.observe(spend, partial=partial)
+            self.pool.observe(spend, partial=True)
         else:
             self.pool.book(self._inside, spend, partial=True)
 
@@ -153,8 +163,10 @@ class ScopeBooks:
                 below = child.scope.accounting()
                 inference, work = inference + below.inference, work + below.work
                 work += child.spent
-            else:
-                work += child.settlement.spent if child.settlement is not None else child.spent
+            elif child.settlement is not None:
+                work += child.settlement.spent
+            else:  # after a restart its own children are known from the journal alone
+                work += child.spent + read_spend(self.journal, child.id)[0]
         return Accounting(inference=inference, work=work)
 
     def best(self) -> Settlement | None:
@@ -173,8 +185,7 @@ class ScopeBooks:
     def _begin(self, child: Child, allocation: Allocation) -> None:
         child.allocation, child.state, child.begun = allocation, "running", False
         about = {"name": child.name, "key": child.key, "task": child.task, "ask": child.ask, "deadline": child.deadline}
-        if child.settlement is None:
-            self._write("spawned", child, about)
+        self._write("spawned" if child.settlement is None else "resumed", child, about)
 
     def _serve(self) -> None:
         """Answer those in line from the front; whoever no longer can be served is refused, so that the next may."""

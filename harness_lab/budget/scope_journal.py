@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
     from harness_lab.usage import Amounts
 
-EventKind = Literal["opened", "spawned", "metered", "settled", "cancelled", "reconciled", "teardown", "finished"]
+EventKind = Literal[
+    "opened", "spawned", "metered", "settled", "cancelled", "reconciled", "resumed", "withdrawn", "teardown", "finished"
+]
 Retained = Literal["", "pending", "released"]
 
 
@@ -181,6 +183,7 @@ class Past:
     by: str
     data: Mapping[str, Any]
     settlement: Settlement | None = None
+    resumed: bool = False
 
     @property
     def over(self) -> bool:
@@ -198,6 +201,9 @@ def read_children(events: Sequence[Event]) -> dict[str, Past]:
             children[event.child] = Past(event.child, event.by, event.data)
         elif event.kind in ("settled", "cancelled", "reconciled"):
             children[event.child].settlement = Settlement.from_dict(event.data)
+            children[event.child].resumed = False
+        elif event.kind in ("resumed", "withdrawn"):
+            children[event.child].resumed = event.kind == "resumed"
     return children
 
 
@@ -214,6 +220,7 @@ def read_spend(events: Sequence[Event], scope: str, died: Collection[str] = ()) 
         inside, below = read_spend(events, child.id, died)
         if child.settlement is not None:
             known += child.settlement.spent
+            uncertain += [tuple(child.data["ask"])] if child.resumed and child.id not in died else []
         elif child.id in died:
             known, uncertain = known + inside, uncertain + below
         else:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fractions import Fraction
+from math import ceil
 from typing import TYPE_CHECKING, Final
 
 from harness_lab.budget.pool import ReservationPool
@@ -32,6 +34,8 @@ class ScopeSpec:
         Totals by channel; None: no limit there.
     share : tuple of int or None, optional
         What one child gets: a slice of the totals, not a pool beside them. A quarter of each total if left out.
+    owner_share : float
+        Part of each total that the driver keeps for its own turns, from 0 to below 1: children share the rest.
     resources : mapping of str to Quantity
         Named resources and their limits.
     lasts_s : float or None
@@ -53,6 +57,7 @@ class ScopeSpec:
 
     limits: Amounts
     share: Amounts | None = None
+    owner_share: float = 0.0
     resources: Mapping[str, Quantity] = field(default_factory=dict)
     lasts_s: float | None = None
     rules: PoolRules | str | None = None
@@ -61,11 +66,14 @@ class ScopeSpec:
         object.__setattr__(self, "limits", checked_amounts("limits", self.limits))
         share = self.share
         if share is None:
-            share = tuple(None if total is None else total // DEFAULT_PARTS for total in self.limits)
+            share = tuple(None if t is None else max(min(t, 1), t // DEFAULT_PARTS) for t in self.limits)
         object.__setattr__(self, "share", checked_amounts("share", share))
         for channel, part, total in zip(CHANNELS, share, self.limits, strict=True):
             if part is not None and total is not None and part > total:
                 raise InputError(f"share ({channel})", expected=f"at most the total of {total:,}", got=part)
+        owner = self.owner_share
+        if isinstance(owner, bool) or not isinstance(owner, (int, float)) or not 0 <= owner < 1:
+            raise InputError("owner_share", expected="a part from 0 to below 1", got=owner)
         if self.lasts_s is not None and ns(self.lasts_s, what="lasts_s") < 0:
             raise InputError("lasts_s", expected="seconds >= 0 or None", got=self.lasts_s)
         pool_rules(self.rules)
@@ -74,4 +82,11 @@ class ScopeSpec:
         """Open the books at a moment."""
         pool = ReservationPool(self.limits, resources=self.resources, rules=self.rules)
         until = None if self.lasts_s is None else Time(now + ns(self.lasts_s))
-        return Scope(pool, name=name, deadline=until, share=self.share)
+        return Scope(pool, name=name, deadline=until, share=self.share, keep=self.kept())
+
+    def kept(self) -> Amounts | None:
+        """Return what the driver keeps, by channel, rounded up; None if nothing."""
+        if not self.owner_share:
+            return None
+        part = Fraction(str(self.owner_share))
+        return tuple(None if total is None else ceil(total * part) for total in self.limits)

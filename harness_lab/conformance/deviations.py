@@ -34,6 +34,8 @@ class Deviation:
         Names of the answer in which ours may be another; a difference in any other name is a failure.
     kind : {"deviating", "not_applicable"}
         Whether ours differs, or there is nothing to ask.
+    how : callable
+        Whether what came instead is what the row says: a refusal that names the field, and not some other answer.
     """
 
     area: str
@@ -42,10 +44,23 @@ class Deviation:
     applies: Callable[[Case], bool]
     differs: frozenset[str] = frozenset()
     kind: Kind = "deviating"
+    how: Callable[[Mapping[str, Any]], bool] = lambda _found: True
 
 
-def _row(area: str, id: str, reason: str, applies: Callable[[Case], bool], *differs: str) -> Deviation:
-    return Deviation(area=area, id=id, reason=reason, applies=applies, differs=frozenset(differs))
+def _row(
+    area: str,
+    id: str,
+    reason: str,
+    applies: Callable[[Case], bool],
+    *differs: str,
+    how: Callable[[Mapping[str, Any]], bool] = lambda _found: True,
+) -> Deviation:
+    return Deviation(area=area, id=id, reason=reason, applies=applies, differs=frozenset(differs), how=how)
+
+
+def _refused(*fields: str) -> Callable[[Mapping[str, Any]], bool]:
+    """Return whether ours is a refusal of one of some fields."""
+    return lambda found: str(found.get("raises", "")).startswith(tuple(f"InputError: {field}" for field in fields))
 
 
 def _aside(area: str, id: str, reason: str, applies: Callable[[Case], bool]) -> Deviation:
@@ -101,23 +116,25 @@ def _drifts(values: Any) -> bool:
 
 
 PRISM: Final = "prism-budgets"
+LIMITS: Final = ("max_steps", "max_cost_usd", "max_seconds")
 MALFORMED: Final = ("tools", "skills", "requires_approval", "subagents", "error_code", "message")
 
 PRISM_ROWS: Final = (
     _row(PRISM, "LEDG-16", "a negative cost, or one that is not finite, is refused: as a metered zero it hides a fault",
          lambda c: c["area"] == "ledger" and (_negative(c["when"]["values"]) or _not_finite(c["when"]["values"])),
-         "raises", "cost_usd", "unmetered_runs", "exhaustion"),
+         "raises", "cost_usd", "unmetered_runs", "exhaustion", how=_refused("cost_usd")),
     _row(PRISM, "LEDG-18", "money is counted in whole nano-dollars, so ten dimes are a dollar and reach the cap",
          lambda c: c["area"] == "ledger" and _drifts(c["when"]["values"]), "cost_usd", "exhaustion"),
     _row(PRISM, "LEDG-29", "an empty cancel reason reads cancelled: a stop always has a reason to show",
          lambda c: c["area"] == "ledger" and "" in c["when"]["reasons"], "exhaustion"),
     _row(PRISM, "BCFG-06", "a value of another kind is a mistake in the config, not to be guessed; seconds are not cut",
          lambda c: c["area"] == "budget_config" and _loose(c["given"]["config"]),
-         "raises", "max_steps", "max_cost_usd", "max_seconds"),
+         "raises", "max_steps", "max_cost_usd", "max_seconds",
+         how=lambda found: found.keys() == {"max_seconds"} or _refused(*LIMITS)(found)),
     _row(PRISM, "BCFG-08", "a negative limit, or one that is not finite, is refused: it cannot be meant",
          lambda c: c["area"] == "budget_config"
          and (_negative(c["given"]["config"].values()) or _not_finite(c["given"]["config"].values())),
-         "raises", "max_steps", "max_cost_usd", "max_seconds"),
+         "raises", "max_steps", "max_cost_usd", "max_seconds", how=_refused(*LIMITS)),
     _row(PRISM, "NEST-21-OLD", "the remainder formula was a fault and is repaired upstream; the child has what is left",
          lambda c: c["area"] == "nested_budget_superseded", "max_steps", "exhaustion"),
     _row(PRISM, "SUBD-06", "an empty scope means the name: an empty address part lets children share a conversation",
@@ -183,7 +200,7 @@ TANGLE_ROWS: Final = (
          _counts_refused, *(f"op_results[{i}].check.openReservations" for i in PLACES)),
     _row(POOL, "cost-negative-tokens", "a negative count is refused with one line: it cannot be meant",
          lambda c: c["area"] == "cost" and _negative([c["given"]["inputTokens"]]),
-         "raises", "usd", "usdKnown", "provenance"),
+         "raises", "usd", "usdKnown", "provenance", how=_refused("input_fresh")),
     _row(POOL, "floor-checked-after-pool",
          "both answers are given, the floor's first: a pool that is short asks for less, which never helps here",
          _short_and_below, "reason"),

@@ -107,7 +107,7 @@ def _result(case: Any, adapter: Adapter | None, unnamed: str) -> Result:
         return Result(area=area.name, id=name, word="failed", reason=found, preset=preset)
     if not found:
         return Result(area=area.name, id=name, word="passed", preset=preset)
-    if listed is not None and found.keys() <= listed.differs:
+    if listed is not None and found.keys() <= listed.differs and listed.how(found):
         return Result(area=area.name, id=name, word="deviating", reason=listed.reason, preset=preset)
     return Result(area=area.name, id=name, word="failed", reason=_shown(case, found), preset=preset)
 

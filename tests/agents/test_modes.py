@@ -106,7 +106,7 @@ def test_an_approval_list_with_a_star_gates_every_tool() -> None:
 
 @pytest.mark.parametrize("config", [[], ["chat"], None, 5, "chat"])
 def test_a_config_that_is_no_mapping_is_one_line(config: Any) -> None:
-    with pytest.raises(InputError, match="^modes: expected a mapping with default and modes, got "):
+    with pytest.raises(InputError, match=r"^modes: expected a mapping with default and modes, got "):
         ModeRegistry(config)
 
 
@@ -128,13 +128,13 @@ def test_a_subagent_whose_mode_is_a_number_is_one_line() -> None:
 
 @pytest.mark.parametrize(("kind", "whose"), [(None, 1), ("", 1), ("User", None), ("User", True), ("User", 1.5)])
 def test_a_participant_without_a_kind_or_an_id_is_one_line(kind: Any, whose: Any) -> None:
-    with pytest.raises(InputError, match="^participant's (type|id): expected "):
+    with pytest.raises(InputError, match=r"^participant's (type|id): expected "):
         Participant(kind, whose)
 
 
 def test_no_participant_where_one_is_named_is_one_line() -> None:
     nobody: Any = None
-    with pytest.raises(InputError, match="^participant: expected a Participant, or none named, got None$"):
+    with pytest.raises(InputError, match=r"^participant: expected a Participant, or none named, got None$"):
         Sessions().session("support", participant=nobody)
-    with pytest.raises(InputError, match="^scope: expected text, got None$"):
+    with pytest.raises(InputError, match=r"^scope: expected text, got None$"):
         Session(Participant("User", 1), nobody)

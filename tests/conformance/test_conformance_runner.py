@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness_lab.conformance import WORDS, differing, read_cases, run, shipped
+from harness_lab.conformance import DEVIATIONS, WORDS, differing, read_cases, run, shipped
 from harness_lab.errors import InputError, ReadError
 
 if TYPE_CHECKING:
@@ -103,6 +103,13 @@ def test_a_case_that_a_row_covers_fails_where_it_differs_in_something_else() -> 
     case = copy.deepcopy(_case("RUN-12"))
     case["then"]["events"] = ["run.started"]
     assert _word(case) == "failed"
+
+
+def test_a_row_about_a_refusal_covers_no_other_answer() -> None:
+    row = next(row for row in DEVIATIONS if row.id == "LEDG-16")
+    assert row.how({"raises": "InputError: cost_usd: expected a finite number of dollars"})
+    assert not row.how({"cost_usd": 0.75})
+    assert not row.how({"raises": "InputError: steps: expected a whole number"})
 
 
 def test_a_case_that_a_row_covers_passes_where_ours_agrees() -> None:

@@ -27,7 +27,9 @@ def agreement(case: Case, answer: Answer) -> Differences:
     found |= _texts(then, answer.get("texts", [""]))
     if answer.get("throws") and "throws" not in case["then"]:
         found["raises"] = answer["throws"]
-    return found | differences({"then": then}, {k: v for k, v in answer.items() if k != "raises" or k in then})
+    return found | differences(
+        {"then": then}, {k: v for k, v in answer.items() if k != "raises" or k not in case["then"]}
+    )
 
 
 def _operations(wanted: list[Mapping[str, Any]], got: list[Mapping[str, Any]]) -> Differences:
