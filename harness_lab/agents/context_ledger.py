@@ -38,11 +38,13 @@ class Account:
         What was declared for it and counts its own subtree only; None: `fixed` is all there is.
     room : Ceiling
         What it might use itself when it started: `fixed` less what the tree had used.
+    node : Ticket or None
+        The node itself, once it has started.
     steps, cost_nusd, unmetered : int
         What it and all below it have used.
     """
 
-    __slots__ = ("above", "cost_nusd", "declared", "fixed", "room", "steps", "unmetered")
+    __slots__ = ("above", "cost_nusd", "declared", "fixed", "node", "room", "steps", "unmetered")
 
     def __init__(self, above: Account | None, fixed: Ceiling, declared: Ceiling | None, ledger: RunLedger) -> None:
         self.room = Ceiling(
@@ -51,6 +53,7 @@ class Account:
             rules.free(fixed.elapsed_ns, ledger.elapsed_ns(), 0),
         )
         self.above = above
+        self.node: Ticket | None = None
         self.fixed = fixed
         self.declared = declared
         self.steps = self.cost_nusd = self.unmetered = 0
@@ -160,6 +163,7 @@ class ContextLedger(SharedLedger):
         if ticket.parent is not None:
             account = self._under(ticket.parent.memory[self.index], self._declaration(ask))
         self._announced.pop(ask.path, None)
+        account.node = ticket
         ticket.memory[self.index] = self.accounts[ask.path] = account
 
     def settle(self, ticket: Ticket, use: Use, now: Time) -> None:

@@ -19,6 +19,7 @@ from harness_lab.agents.subagent_call import prepare
 from harness_lab.agents.subagent_tool import SubagentTool, task_of
 from harness_lab.outcome import Cause, Outcome
 from harness_lab.policies.protocol import COMPLETED, End
+from harness_lab.usage import amounts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -28,11 +29,13 @@ if TYPE_CHECKING:
     from harness_lab.agents.record import NodeRecord
     from harness_lab.agents.session import Session
     from harness_lab.agents.tools import AgentTool
+    from harness_lab.usage import Amounts
 
 _WRAP_UP = (
     "A limit of this run is reached. This is the last answer, and no tool can be called: say what is done and what is "
     "not."
 )
+NOTHING_HELD = amounts()
 _AWAITING = End(Outcome.AWAITING_APPROVAL, None, Cause.USER)
 _FAILED = End(Outcome.FAILED, None, Cause.INFRASTRUCTURE)
 
@@ -113,7 +116,7 @@ class Conversation:
             self.error = error
             return _FAILED
 
-    def request(self, *, model: str, last: bool = False) -> ModelRequest:
+    def request(self, *, model: str, last: bool = False, held: Amounts = NOTHING_HELD) -> ModelRequest:
         """Return the next request; made when the call is sent, so the readout is that of this moment.
 
         Parameters
@@ -122,9 +125,11 @@ class Conversation:
             The model of the call that was admitted.
         last : bool
             Whether a limit was reached and this is the call to wrap up: no tools are offered, and the model is told.
+        held : Amounts
+            What is held for this call already.
         """
         place = self.place
-        left = place.tree.ledger.left(place.path)
+        left = place.tree.left(place.path, held=held)
         system = place.mode.system_prompt
         if place.service.tell_budget:
             system = f"{system}\n\n{left.text()}" if system else left.text()

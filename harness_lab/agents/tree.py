@@ -10,6 +10,8 @@ from harness_lab.agents.context_ledger import ContextLedger
 from harness_lab.agents.envelope import NOTHING, RunUsage
 from harness_lab.agents.loop import Harness
 from harness_lab.budget.run import MAX_LEVELS
+from harness_lab.outcome import CHANNELS
+from harness_lab.policies.at_limit import gauges_of
 from harness_lab.policies.tree_limits import TreeLimitsSpec
 from harness_lab.usage import amounts
 
@@ -18,12 +20,17 @@ if TYPE_CHECKING:
 
     from harness_lab.agents.conversation import Conversation
     from harness_lab.agents.ports import Call, Reply, Runtime
+    from harness_lab.agents.readout import BudgetLeft
     from harness_lab.agents.record import NodeRecord
     from harness_lab.agents.service import AgentRuntime
     from harness_lab.budget import RunBudget, RunContext
     from harness_lab.clock import Time
     from harness_lab.policies.protocol import Path
     from harness_lab.usage import Amounts
+
+
+_NOTHING = amounts()
+_ONE_CALL = amounts(calls=1)
 
 
 class Tree:
@@ -66,7 +73,9 @@ class Tree:
         self.ledger = ContextLedger(context, service.rules, declared=declared, charge_hold=limits.charges_hold)
         levels = TreeLimitsSpec(max_depth=max(0, MAX_LEVELS - 1 - depth)).build(now)
         self._service = service
-        self._harness = Harness(runtime, limits.policy_of(self.ledger, levels, groups or {}, now), self, self)
+        self._policy = limits.policy_of(self.ledger, levels, groups or {}, now)
+        self._harness = Harness(runtime, self._policy, self, self)
+        self._bounds: dict[int, Amounts] = {}
         self._conversations: dict[Path, Conversation] = {}
         self._speaking: dict[int, Conversation] = {}
         self._calls = 0
@@ -101,7 +110,9 @@ class Tree:
         if bound is None:
             return unknown
         try:
-            return bound(self._speaking[call.key].request(model=call.model, last=call.kind == "wrap-up"))
+            request = self._speaking[call.key].request(model=call.model, last=call.kind == "wrap-up")
+            self._bounds[call.key] = found = bound(request)
+            return found
         except Exception as error:  # a module that needs a bound refuses then; the run does not crash
             warnings.warn(f"a call could not be bounded: {error!r}", RuntimeWarning, stacklevel=2)
             return unknown
@@ -109,12 +120,35 @@ class Tree:
     def abandoned(self, call: Call, elapsed_ns: int) -> None:
         """Return what is billed for a dropped call: nobody can know."""
         self._speaking.pop(call.key, None)
+        self._bounds.pop(call.key, None)
+
+    def left(self, path: Path, *, held: Amounts) -> BudgetLeft:
+        """Return what is left for a node now, by its ledger and by all limits in memory that are asked besides.
+
+        Parameters
+        ----------
+        path : Path
+            The node.
+        held : Amounts
+            What is held for the call that is to be told, and is its own to use.
+        """
+        told, account = self.ledger.left(path), self.ledger.accounts.get(path)
+        if account is None or account.node is None:
+            return told
+        node, now = account.node, self._harness.runtime.now()
+        gauges = [] if node.deadline is None else [("time", int(now), int(node.deadline))]
+        for module in self._policy.modules:
+            if module is not self.ledger:
+                mine = held if getattr(module, "takes_at_admission", False) else _NOTHING
+                gauges += [(c, used - _of(mine, c), limit) for c, used, limit in gauges_of((module,), node, now)]
+        return told.within(gauges)
 
     async def complete(self, runtime: Runtime, call: Call) -> Reply:
         """Make a call; an error of the client is a failed reply, and the conversation keeps it."""
         speaker = self._speaking[call.key]
         try:
-            request = speaker.request(model=call.model, last=call.kind == "wrap-up")
+            held = self._bounds.pop(call.key, _ONE_CALL)
+            request = speaker.request(model=call.model, last=call.kind == "wrap-up", held=held)
             response = await speaker.place.service.client.complete(request)
             reply = reply_of(response)
         except Exception as error:
@@ -142,3 +176,7 @@ class Tree:
 
     def call(self, record: NodeRecord, call: Call, reply: Reply | None, started: Time, now: Time) -> None:
         """Take a call that has ended; nothing keeps them here."""
+
+
+def _of(held: Amounts, channel: str) -> int:
+    return (held[CHANNELS.index(channel)] or 0) if channel in CHANNELS else 0

@@ -152,6 +152,7 @@ class CallHolds:
 
     asks_spawn = True
     asks_step = True
+    takes_at_admission = True
     __slots__ = (
         "_calls",
         "_channels",

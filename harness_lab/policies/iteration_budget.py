@@ -71,6 +71,7 @@ class IterationModule:
 
     asks_spawn = True
     asks_step = True
+    takes_at_admission = True
     __slots__ = ("_code", "_kinds", "_spec", "index")
 
     def __init__(self, spec: IterationBudgetSpec) -> None:
@@ -91,6 +92,12 @@ class IterationModule:
         if isinstance(budget, InsideTree) and left == budget.tree.remaining:
             budget = budget.tree
         return (Shortfall(self._code, budget.max_total, ask.count, left, helps, "calls"),)
+
+    def gauges(self, node: Ticket, now: Time) -> list[tuple[str, int, int]]:
+        """Return how full a node's counter of model calls is: channel, used, and the limit; none where tools count."""
+        budget: IterationBudget = node.memory[self.index]
+        most = budget.max_total
+        return [("calls", most - budget.remaining, most)] if self._spec.counts == "calls" else []
 
     def hold(self, ticket: Ticket, now: Time) -> None:
         """Make a node's counter, or take a step's units."""

@@ -10,7 +10,7 @@ from harness_lab.budget.period import Carry, PeriodBudget, PeriodHold, PeriodLim
 from harness_lab.budget.windows import Calendar, Every, Rolling
 from harness_lab.clock import ns
 from harness_lab.errors import InputError
-from harness_lab.outcome import CALLS, amount_text
+from harness_lab.outcome import CALLS, CHANNELS, amount_text
 from harness_lab.policies.protocol import StepAsk
 from harness_lab.usage import amounts
 
@@ -153,6 +153,7 @@ class PeriodBudgetModule:
     asks_spawn = False
     asks_step = True
     holds_steps = True
+    takes_at_admission = True
     __slots__ = ("_holds", "_offset", "budget", "group", "index")
 
     def __init__(self, budget: PeriodBudget, group: str, offset_ns: int) -> None:
@@ -165,6 +166,11 @@ class PeriodBudgetModule:
     def short(self, ask: Ask, now: Time) -> tuple[Shortfall, ...]:
         """Return every channel in which the step does not fit."""
         return self.budget.shortfalls(self.group, step_bound(ask), now + self._offset)
+
+    def gauges(self, node: Ticket, now: Time) -> list[tuple[str, int, int]]:
+        """Return how full the group's window is: its channel, what is spent or held, and the limit."""
+        pot = self.budget.pot(self.group, now + self._offset)
+        return [(CHANNELS[i], pot.spent[i] + pot.held[i], limit) for i, limit in enumerate(pot.limits) if limit >= 0]
 
     def hold(self, ticket: Ticket, now: Time) -> None:
         """Set the step's worst case aside."""

@@ -388,6 +388,8 @@ class Module(Protocol):
     ----------
     asks_spawn, asks_step : bool
         Whether it has a say in spawns and in steps; it is not bothered with the others.
+    takes_at_admission : bool, optional
+        Whether a step in flight is in its gauges with what it may use at most; those of others follow what has ended.
     index : int
         Its cell in :attr:`Ticket.memory`; the composition sets it.
     """
