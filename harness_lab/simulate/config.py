@@ -225,17 +225,18 @@ def build_experiment(data: Mapping[str, Any], *, folder: Path | None = None) -> 
 
 
 def read_policy(table: Mapping[str, Any]) -> PolicySpec:
-    """Read one ``[[policies]]`` table: a name, maybe `max_wait_s`, and one table per module, in order.
+    """Read one ``[[policies]]`` table: a name, maybe `max_wait_s`, a table `at_limit`, and one per module, in order.
 
     With ``preset`` it begins from one of :data:`harness_lab.policies.PRESETS`, and a module's table changes it.
     """
     if "preset" in table:
         return from_preset(table)
-    modules = [{"kind": kind, **values} for kind, values in table.items() if isinstance(values, dict)]
-    rest = {key: value for key, value in table.items() if not isinstance(value, dict)}
-    unknown = sorted(set(rest) - {"name", "max_wait_s"})
+    tables = {key: value for key, value in table.items() if isinstance(value, dict) and key != "at_limit"}
+    modules = [{"kind": kind, **values} for kind, values in tables.items()]
+    rest = {key: value for key, value in table.items() if key not in tables}
+    unknown = sorted(set(rest) - {"name", "max_wait_s", "at_limit"})
     if unknown or "name" not in rest:
-        expected = f"name, maybe max_wait_s, and tables of {', '.join(MODULES)}"
+        expected = f"name, maybe max_wait_s, and tables of at_limit, {', '.join(MODULES)}"
         raise InputError("policy", expected=expected, got=unknown or sorted(table))
     return PolicySpec.from_dict({**rest, "modules": modules})
 

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness_lab.analyze.shadow import shadow_report
+from harness_lab.errors import InputError
 from harness_lab.policies import AtLimit, Shadow, compose, hard_cap, shared_ledger, tree_limits
+from harness_lab.simulate.config import read_policy
 from harness_lab.simulate.rows import Rows
 
 if TYPE_CHECKING:
@@ -51,3 +53,10 @@ def test_no_simulated_run_crosses_its_hard_cap(busy: Experiment, cap: float) -> 
         pot = policy.modules[0].pot
         assert pot.spent[4] <= round(cap * 1e9)
         assert (pot.held[4], pot.open, policy.modules[0].violations) == (0, 0, [])
+
+
+def test_an_experiment_file_says_what_happens_at_a_limit() -> None:
+    table = {"name": "x", "shared_ledger": {"max_steps": 5}, "at_limit": {"then": "wrap-up", "warn_at": 0.5}}
+    assert read_policy(table).at_limit == AtLimit(then="wrap-up", warn_at=0.5)
+    with pytest.raises(InputError, match="then: expected stop, wrap-up or pause"):
+        read_policy(table | {"at_limit": {"then": "sleep"}})
