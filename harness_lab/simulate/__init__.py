@@ -1,8 +1,10 @@
 """The simulator: workloads under real policies, in virtual time."""
 
+from harness_lab.simulate.arrivals import Arrivals
 from harness_lab.simulate.config import build_experiment, load_experiment
 from harness_lab.simulate.experiment import Experiment
 from harness_lab.simulate.explain import Timeline, explain
+from harness_lab.simulate.faults import ClockJumps, Fault, ParentCancelled, SlowStore, WorkerDies
 from harness_lab.simulate.fit import FittedWorld, fit_world
 from harness_lab.simulate.fit_check import FitCheck, check_fit
 from harness_lab.simulate.incident import replay
@@ -11,6 +13,7 @@ from harness_lab.simulate.kernel import Kernel
 from harness_lab.simulate.plan import plan_provider, plan_workload
 from harness_lab.simulate.plan_result import simulate_plan, sum_of_percentiles_error
 from harness_lab.simulate.precision import Precision
+from harness_lab.simulate.profile import Reaction, Retry
 from harness_lab.simulate.recording import RecordedNode, recorded_runs
 from harness_lab.simulate.replay import Replay
 from harness_lab.simulate.replay_result import ReplayResult
@@ -23,23 +26,31 @@ from harness_lab.simulate.workload import AgentProfile, Spawn, Workload
 
 __all__ = [
     "AgentProfile",
+    "Arrivals",
+    "ClockJumps",
     "DecisionCheck",
     "Experiment",
+    "Fault",
     "FitCheck",
     "FittedWorld",
     "Incident",
     "Kernel",
+    "ParentCancelled",
     "Precision",
+    "Reaction",
     "RecordedNode",
     "Replay",
     "ReplayResult",
     "Result",
+    "Retry",
     "Scenario",
     "SimRuntime",
+    "SlowStore",
     "Spawn",
     "StoredResult",
     "Timeline",
     "VirtualLoop",
+    "WorkerDies",
     "Workload",
     "build_experiment",
     "check_fit",

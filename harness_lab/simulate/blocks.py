@@ -56,7 +56,7 @@ def simulate_block(scenario: str, world: World, spec: PolicySpec, runs: Sequence
     rows, found = world.block(
         spec, runs, engine=keep.engine, keep_calls=keep.calls, keep_decisions=keep.decisions
     )  # fmt: skip
-    nodes = nodes_frame(rows.nodes, policy=spec.name, scenario=scenario, backend=keep.backend)
+    nodes = world.finish(nodes_frame(rows.nodes, policy=spec.name, scenario=scenario, backend=keep.backend))
     calls = calls_frame(rows.calls, policy=spec.name) if keep.calls else None
     decisions = decisions_frame(found, policy=spec.name) if keep.decisions else None
     return Block(nodes, calls, decisions)

@@ -17,6 +17,8 @@ from harness_lab.simulate.virtual_loop import VirtualLoop
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pandas as pd
+
     from harness_lab.agents.ports import WorldModel
     from harness_lab.policies import Policy, PolicySpec
     from harness_lab.simulate.workload import Agent
@@ -96,6 +98,10 @@ class World:
             if isinstance(policy, Logged):
                 decisions += [(run, decision) for decision in policy.decisions]
         return rows, decisions
+
+    def finish(self, nodes: pd.DataFrame) -> pd.DataFrame:
+        """Return rows of nodes with what a world tells of them afterwards: here nothing."""
+        return nodes
 
     def _on_kernel(self, run: int, policy: Policy, rows: Rows, keep_calls: bool) -> None:
         runtime = SimRuntime()

@@ -12,7 +12,6 @@ from harness_lab.errors import InputError
 from harness_lab.settlements import Settlements
 from harness_lab.simulate import fast as fast_engine
 from harness_lab.simulate.blocks import Keep
-from harness_lab.simulate.engine import World
 from harness_lab.simulate.engines import choose_engine
 from harness_lab.simulate.execute import Way, execute
 from harness_lab.simulate.manifest import config_digest, manifest_of
@@ -20,6 +19,7 @@ from harness_lab.simulate.result import Result
 from harness_lab.simulate.scenario import Scenario
 from harness_lab.simulate.stream import StoredResult, TableFile
 from harness_lab.simulate.workload import Workload, check_models
+from harness_lab.simulate.worlds import build_world
 from harness_lab.usage import count
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from harness_lab.providers import MockProvider
     from harness_lab.simulate.backends import Backend
     from harness_lab.simulate.blocks import Block, Piece
+    from harness_lab.simulate.engine import World
     from harness_lab.simulate.engines import Choice, WantedEngine
     from harness_lab.simulate.execute import Ended
     from harness_lab.simulate.precision import Precision
@@ -262,7 +263,7 @@ class Experiment:
         return world
 
     def _compiled(self, workload: Workload, provider: MockProvider) -> World:
-        return World(workload.compile()[workload.root], workload.budget, provider.compile(), self.seed)
+        return build_world(workload, provider, self.seed)
 
     def _in(self, scenario: Scenario) -> tuple[Workload, MockProvider]:
         return (

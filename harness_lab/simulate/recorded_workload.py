@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from harness_lab import draws
@@ -24,7 +24,7 @@ from harness_lab.simulate.player import Player
 from harness_lab.simulate.workload import Workload
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from harness_lab.agents.ports import Brain
     from harness_lab.simulate.recording import RecordedNode
@@ -103,6 +103,10 @@ class RecordedAgent(Player):
             return super().brain(node, key)  # type: ignore[arg-type]
         root: int = node  # type: ignore[assignment]
         return super().brain(_drawn(self._runs, draws.word(root, 0, 0, Purpose.DONOR)), root)
+
+    def born(self, key: int, ask: Amounts) -> Callable[[], Brain]:
+        """Return what makes the brain of a root."""
+        return partial(self.brain, key)
 
     def stands_in(self, node: RecordedNode, key: int) -> RecordedNode:
         """Return the node, or one of its role that went on for longer where a limit had cut it short [1]_.
