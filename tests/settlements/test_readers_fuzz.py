@@ -277,7 +277,7 @@ def test_a_line_of_a_gigabyte_stays_within_bounds(tmp_path: Path, name: str) -> 
     tracemalloc.stop()
     assert peak < 4 * MAX_LINE_BYTES
     assert len(table) >= 2
-    assert any("too long" in item.reason for item in table.report.set_aside)
+    assert any("long" in item.reason for item in table.report.set_aside)
 
 
 def test_a_named_file_of_no_format_is_an_error_in_one_line(tmp_path: Path) -> None:

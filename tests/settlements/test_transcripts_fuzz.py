@@ -16,7 +16,7 @@ from harness_lab.settlements import read
 from harness_lab.settlements.files import MAX_LINE_BYTES, RecordFile, find
 from harness_lab.settlements.readers import READERS, Reader, ReadOptions
 from harness_lab.settlements.readers.claude_lines import Transcripts
-from harness_lab.settlements.readers.jsonl import MAX_ASIDE
+from harness_lab.settlements.readers.json_lines import MAX_ASIDE
 
 FILES = 2_000
 BATCH = 50
@@ -244,7 +244,7 @@ def test_a_file_of_nothing_but_bad_lines_keeps_a_bounded_report(tmp_path: Path) 
     path.write_bytes(SEEDS["claude-code"] + b"{broken\n" * 5_000)
     report = read(path).report
     assert len(report.set_aside) == MAX_ASIDE + 1
-    assert "4,800 more lines" in report.set_aside[-1].reason
+    assert "4,000 more lines" in report.set_aside[-1].reason
 
 
 @pytest.mark.parametrize("name", ["claude-code", "codex", "pi", "gemini-cli", "claude-result", "codex-exec"])

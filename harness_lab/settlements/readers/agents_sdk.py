@@ -20,9 +20,9 @@ from harness_lab.settlements.convert import Unfit
 from harness_lab.settlements.readers.base import ReaderOutput, ReadOptions, Record
 from harness_lab.settlements.readers.conventions import Conventions, Raw
 from harness_lab.settlements.readers.json_lines import objects
+from harness_lab.settlements.readers.times import Times
 from harness_lab.settlements.readers.values import (
     Json,
-    Times,
     cause_of,
     dollars,
     first,
@@ -30,8 +30,8 @@ from harness_lab.settlements.readers.values import (
     inside,
     items,
     seconds,
+    short_name,
     whole,
-    word,
 )
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _run(data: Json, file: RecordFile, line: int, rules: Conventions, times: Tim
     if "input_tokens" not in usage or "output_tokens" not in usage:
         raise Unfit("not an Agents SDK usage: no 'input_tokens' or no 'output_tokens'")
     run = ident(data.get("run"), data.get("run_id"), data.get("trace_id"), data.get("id")) or f"{file.name}:{line}"
-    where: Record = {"run": run, "node": "0", "model": word(data.get("model")), "source": file.name, "line": line}
+    where: Record = {"run": run, "node": "0", "model": short_name(data.get("model")), "source": file.name, "line": line}
     calls = [
         {**where, "call": number, "kind": "model", "status": "completed", **_tokens(entry, rules)}
         for number, entry in enumerate(items(usage.get("request_usage_entries")))
@@ -88,7 +88,7 @@ def _run(data: Json, file: RecordFile, line: int, rules: Conventions, times: Tim
         **where,
         "record_unit": "run",
         "depth": 0,
-        "agent": word(data.get("agent")),
+        "agent": short_name(data.get("agent")),
         "session": ident(data.get("session"), data.get("group_id")),
         "calls": made,
         **(_tokens(usage, rules) if known else {}),
@@ -127,4 +127,4 @@ def _end(data: Json) -> Record:
     else:
         ended = (Outcome.FAILED, cause_of(str(error)[:200]), None)
     outcome, cause, code = ended
-    return {"outcome": outcome, "cause": cause, "stopped_by": code, "source_status": word(error)}
+    return {"outcome": outcome, "cause": cause, "stopped_by": code, "source_status": short_name(error)}

@@ -26,17 +26,17 @@ from harness_lab.settlements.convert import Unfit
 from harness_lab.settlements.files import UNREADABLE
 from harness_lab.settlements.readers.base import ReaderOutput, ReadOptions, Record
 from harness_lab.settlements.readers.json_lines import objects
+from harness_lab.settlements.readers.times import Times
 from harness_lab.settlements.readers.values import (
     Json,
-    Times,
     document,
     dollars,
     ident,
     inside,
     obj,
     seconds,
+    short_name,
     whole,
-    word,
 )
 
 if TYPE_CHECKING:
@@ -96,8 +96,8 @@ def _message(event: Json, file: RecordFile, line: int) -> Record:
         "depth": 0,
         "record_unit": "call",
         "agent": "aider",
-        "model": word(inside(said, "main_model")),
-        "task_kind": word(inside(said, "edit_format")),
+        "model": short_name(inside(said, "main_model")),
+        "task_kind": short_name(inside(said, "edit_format")),
         "user": ident(event.get("user_id")),
         "outcome": outcome,
         "cause": Cause.NONE if outcome is Outcome.COMPLETED else None,
@@ -158,8 +158,8 @@ def _exercise(data: Json, file: RecordFile) -> Record:
         "depth": 0,
         "record_unit": "run",
         "agent": "aider",
-        "model": word(data.get("model")),
-        "task_kind": word(data.get("edit_format")),
+        "model": short_name(data.get("model")),
+        "task_kind": short_name(data.get("edit_format")),
         "outcome": Outcome.COMPLETED if tries else Outcome.UNKNOWN,
         "cause": Cause.NONE if tries else None,
         "delivered": tries[-1] if tries and isinstance(tries[-1], bool) else None,

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from harness_lab.settlements.convert import Unfit, money
 from harness_lab.settlements.readers.claude_message import content, counts
-from harness_lab.settlements.readers.jsonl import Clock
 from harness_lab.settlements.readers.ledger import (
     CHARS,
     END,
@@ -34,6 +33,7 @@ from harness_lab.settlements.readers.ledger import (
     WRITE_1H,
     Ledger,
 )  # fmt: skip
+from harness_lab.settlements.readers.times import Clock
 
 if TYPE_CHECKING:
     from harness_lab.settlements.readers.claude_message import Answer, Counts

@@ -27,7 +27,7 @@ from harness_lab.settlements.readers.base import ReaderOutput, ReadOptions, unit
 from harness_lab.settlements.readers.claude_lines import Transcripts
 from harness_lab.settlements.readers.claude_message import ENDS
 from harness_lab.settlements.readers.claude_output import settle_outputs
-from harness_lab.settlements.readers.jsonl import Lines
+from harness_lab.settlements.readers.json_lines import Lines
 from harness_lab.settlements.readers.rollup import roll_up
 
 if TYPE_CHECKING:

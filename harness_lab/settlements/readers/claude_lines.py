@@ -12,15 +12,15 @@ from harness_lab.settlements.convert import Unfit
 from harness_lab.settlements.readers.claude_calls import Calls
 from harness_lab.settlements.readers.claude_message import decode, tolerant
 from harness_lab.settlements.readers.ends import error_word
-from harness_lab.settlements.readers.jsonl import folder, identifier, inside, name
 from harness_lab.settlements.readers.ledger import NONE, THREAD, VERSION, WIDTH, Ledger, Thread
+from harness_lab.settlements.readers.values import folder, identifier, inside, short_name
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from harness_lab.settlements.files import RecordFile
     from harness_lab.settlements.readers.claude_message import Answer
-    from harness_lab.settlements.readers.jsonl import Lines
+    from harness_lab.settlements.readers.json_lines import Lines
 
 _Json = dict[str, Any]
 
@@ -183,7 +183,7 @@ class Transcripts:
 
     def _opened(self, key: tuple[str, str], record: _Json) -> Thread:
         session, node = key
-        main, version = node == "0", name(record.get("version"))
+        main, version = node == "0", short_name(record.get("version"))
         kind = "main" if main else self._agent_type or "subagent"
         fields = {
             "agent": "claude-code" if main else kind,
@@ -307,6 +307,6 @@ def _agent_type(path: Path) -> str | None:
     beside = path.with_name(f"{path.name.partition('.')[0]}.meta.json")
     try:
         with beside.open("rb") as file:
-            return name(inside(orjson.loads(file.read(65_536)), "agentType"))
+            return short_name(inside(orjson.loads(file.read(65_536)), "agentType"))
     except (OSError, ValueError):
         return None

@@ -13,7 +13,7 @@ import orjson
 
 from harness_lab.settlements.convert import Unfit
 from harness_lab.settlements.readers.ends import COMPLETED, ERRORS, LENGTH, MODEL, OPEN, End
-from harness_lab.settlements.readers.jsonl import inside, tokens
+from harness_lab.settlements.readers.values import inside, tokens
 from harness_lab.usage import MAX_TOKENS
 
 if TYPE_CHECKING:

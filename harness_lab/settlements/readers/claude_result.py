@@ -26,7 +26,8 @@ from harness_lab.settlements.convert import Unfit
 from harness_lab.settlements.files import UNREADABLE
 from harness_lab.settlements.readers.base import ReaderOutput, ReadOptions, unit_of
 from harness_lab.settlements.readers.claude_run import Run
-from harness_lab.settlements.readers.jsonl import Lines, document
+from harness_lab.settlements.readers.json_lines import Lines
+from harness_lab.settlements.readers.values import document
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -12,7 +12,7 @@ from harness_lab.settlements.model_usage import packed
 from harness_lab.settlements.readers.claude_message import counts, usage_of
 from harness_lab.settlements.readers.ends import COMPLETED, ERRORS, FAILED, MODEL, OPEN, End, error_word
 from harness_lab.settlements.readers.journal import journal, limits
-from harness_lab.settlements.readers.jsonl import folder, identifier, inside, name, tokens
+from harness_lab.settlements.readers.values import folder, identifier, inside, short_name, tokens
 from harness_lab.settlements.rows import shown
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Run:
         if known is None or (output or 0) > (known["output"] or 0):
             self._calls[key] = {
                 "input_fresh": fresh, "cache_read": read, "cache_write": write, "cache_write_1h": hour,
-                "output": output, "served_model": name(inside(told, "model")), "line": number,
+                "output": output, "served_model": short_name(inside(told, "model")), "line": number,
             }  # fmt: skip
 
     def rows(self) -> tuple[Record, list[Record]]:
@@ -94,8 +94,8 @@ class Run:
             "depth": 0,
             "agent": "claude-code",
             "line": self._line,
-            "model": name(self._init.get("model")),
-            "client_version": name(self._init.get("claude_code_version")),
+            "model": short_name(self._init.get("model")),
+            "client_version": short_name(self._init.get("claude_code_version")),
             "repo": folder(self._init.get("cwd")),
             **used,
             **self._cost(result, used),
@@ -116,7 +116,7 @@ class Run:
         """Return the sum over all models; of a stream without a result, the sum over its calls, a lower bound."""
         models = result.get("modelUsage")
         if isinstance(models, dict) and models:
-            names = sorted(filter(None, map(name, models)))
+            names = sorted(filter(None, map(short_name, models)))
             sums = {column: _total(models, key) for column, key in _KEYS}
             each = _each(models) if len(names) == len(models) else None
             known = None not in sums.values()
@@ -141,7 +141,7 @@ class Run:
         return {"cost_nusd": paid, "cost_source": "recorded"}
 
     def _end(self, result: _Json) -> Record:
-        word = name(result.get("subtype"))
+        word = short_name(result.get("subtype"))
         end = _SUBTYPES.get(word or "", FAILED if word else OPEN)
         if result.get("is_error") is True and end is COMPLETED:
             kind = error_word(result.get("result"))
@@ -159,8 +159,8 @@ class Run:
         fields = {
             "client": "claude-code",
             "mode": "headless",
-            "version": name(self._init.get("claude_code_version")),
-            "permission_mode": name(self._init.get("permissionMode")),
+            "version": short_name(self._init.get("claude_code_version")),
+            "permission_mode": short_name(self._init.get("permissionMode")),
             "tools": None if listed is None else text_digest("\n".join(listed)),
         }
         return {"context": context_digest(fields), "context_fields": canonical(fields), "context_inferred": True}

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 from harness_lab.settlements.convert import Unfit
 from harness_lab.settlements.readers.base import ReaderOutput, ReadOptions, unit_of
 from harness_lab.settlements.readers.codex_lines import ENDS, Rollouts
-from harness_lab.settlements.readers.jsonl import Lines
+from harness_lab.settlements.readers.json_lines import Lines
 from harness_lab.settlements.readers.rollup import roll_up
 
 if TYPE_CHECKING:

@@ -23,10 +23,11 @@ from harness_lab.settlements.convert import Unfit
 from harness_lab.settlements.files import UNREADABLE
 from harness_lab.settlements.files import lines as text_lines
 from harness_lab.settlements.readers.base import ReaderOutput, ReadOptions, Record, unit_of
+from harness_lab.settlements.readers.conventions import disjoint
 from harness_lab.settlements.readers.ends import COMPLETED, ERRORS, OPEN, End, error_word
 from harness_lab.settlements.readers.journal import ended, journal, limits, timed_out
-from harness_lab.settlements.readers.jsonl import Lines, identifier, inside, kind_of, name, tokens
-from harness_lab.settlements.readers.shapes import disjoint
+from harness_lab.settlements.readers.json_lines import Lines
+from harness_lab.settlements.readers.values import identifier, inside, kind_of, short_name, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,11 +87,11 @@ def _log(file: RecordFile) -> Record:
     said = journal(file.path, part="codex_cli")
     return {
         **({"run": session, "session": session} if session else {}),
-        "model": name(fields.get("model")),
-        "backend": name(fields.get("provider")),
+        "model": short_name(fields.get("model")),
+        "backend": short_name(fields.get("provider")),
         "client_version": version,
         "blended_tokens": used,
-        **_context({"version": version, **{key: name(fields.get(key)) for key in _CONTEXT}}),
+        **_context({"version": version, **{key: short_name(fields.get(key)) for key in _CONTEXT}}),
         **limits(said),
         **_end(word, said),
     }

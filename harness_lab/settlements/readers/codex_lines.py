@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 from harness_lab.outcome import Outcome
 from harness_lab.settlements.context import text_digest
 from harness_lab.settlements.convert import Unfit
+from harness_lab.settlements.readers.conventions import CONTRADICTION, disjoint
 from harness_lab.settlements.readers.ends import ABORTED, COMPLETED, ERRORS, OPEN, End, error_word
-from harness_lab.settlements.readers.jsonl import Clock, folder, identifier, inside, kind_of, name, tokens
 from harness_lab.settlements.readers.ledger import Ledger, Thread
-from harness_lab.settlements.readers.shapes import CONTRADICTION, disjoint
+from harness_lab.settlements.readers.times import Clock
+from harness_lab.settlements.readers.values import folder, identifier, inside, kind_of, short_name, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -98,7 +99,7 @@ class Rollouts:
         if kind == "session_meta":
             self._session(payload, at)
         elif kind == "turn_context":
-            self._at.model = name(payload.get("model")) or self._at.model
+            self._at.model = short_name(payload.get("model")) or self._at.model
         elif kind == "event_msg":
             self._event(payload, at, number)
         else:
@@ -126,9 +127,9 @@ class Rollouts:
         root = None if above is None else above if known is None else self.ledger.threads[known].run
         told = meta.get("base_instructions", meta.get("instructions"))
         text = inside(told, "text") if isinstance(told, dict) else told
-        version = name(meta.get("cli_version"))
+        version = short_name(meta.get("cli_version"))
         role = inside(meta, "source", "subagent", "thread_spawn", "agent_role") or inside(meta, "source", "subagent")
-        kind = "codex" if inside(meta, "source", "subagent") is None else name(role) or "subagent"
+        kind = "codex" if inside(meta, "source", "subagent") is None else short_name(role) or "subagent"
         context = {"client": "codex", "version": version, "thread": kind}
         if isinstance(text, str) and text:
             context["instructions"] = text_digest(text)
@@ -141,7 +142,7 @@ class Rollouts:
             hidden="instructions" not in context,
             fields={
                 "agent": kind,
-                "backend": name(meta.get("model_provider")),
+                "backend": short_name(meta.get("model_provider")),
                 "client_version": version,
                 "repo": folder(meta.get("cwd")),
                 "session": ident,
@@ -241,7 +242,7 @@ class Rollouts:
                 here.thread,
                 fresh=parts.fresh, read=parts.read, write=parts.write, total=parts.total, output=output,
                 reasoning=reasoning, at=at, line=number, source=here.name, tools=here.tools,
-                served=name(info.get("model")) or here.model,
+                served=short_name(info.get("model")) or here.model,
             )  # fmt: skip
         here.tools = 0
 

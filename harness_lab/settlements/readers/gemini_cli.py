@@ -21,11 +21,13 @@ from typing import TYPE_CHECKING, Any, Final
 from harness_lab.settlements.convert import Unfit
 from harness_lab.settlements.files import UNREADABLE
 from harness_lab.settlements.readers.base import ReaderOutput, ReadOptions, unit_of
+from harness_lab.settlements.readers.conventions import CONTRADICTION, disjoint
 from harness_lab.settlements.readers.ends import COMPLETED, ERRORS, OPEN, End, error_word
-from harness_lab.settlements.readers.jsonl import Lines, document, identifier, inside, kind_of, name, tokens, when
+from harness_lab.settlements.readers.json_lines import Lines
 from harness_lab.settlements.readers.ledger import Ledger, Thread
 from harness_lab.settlements.readers.rollup import roll_up
-from harness_lab.settlements.readers.shapes import CONTRADICTION, disjoint
+from harness_lab.settlements.readers.times import when
+from harness_lab.settlements.readers.values import document, identifier, inside, kind_of, short_name, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -174,7 +176,7 @@ class _Chats:
             thread,
             fresh=parts.fresh, read=parts.read, write=None if parts.fresh is None else 0, total=parts.total,
             output=said, reasoning=thoughts, at=at, line=number or 0, source=file.name,
-            served=name(message.get("model")), word="tool_call" if tools else "answer", tools=tools,
+            served=short_name(message.get("model")), word="tool_call" if tools else "answer", tools=tools,
         )  # fmt: skip
 
     def notes(self) -> list[str]:

@@ -24,10 +24,9 @@ from harness_lab.settlements.convert import Unfit
 from harness_lab.settlements.files import UNREADABLE
 from harness_lab.settlements.readers.base import ReaderOutput, ReadOptions, Record
 from harness_lab.settlements.readers.conventions import Conventions, Raw
+from harness_lab.settlements.readers.times import Times, between
 from harness_lab.settlements.readers.values import (
     Json,
-    Times,
-    between,
     cause_of,
     document,
     dollars,
@@ -36,9 +35,9 @@ from harness_lab.settlements.readers.values import (
     items,
     obj,
     seconds,
+    short_name,
     summed,
     whole,
-    word,
 )
 
 if TYPE_CHECKING:
@@ -100,17 +99,17 @@ def _trial(data: Json, file: RecordFile, rules: Conventions, times: Times) -> Re
     ]
     config, info = inside(data, "config", "agent"), data.get("agent_info")
     clock = data["agent_execution"] if isinstance(data.get("agent_execution"), dict) else {}
-    provider = word(inside(info, "model_info", "provider"))
+    provider = short_name(inside(info, "model_info", "provider"))
     node: Record = {
         "run": run,
         "node": "0",
         "depth": 0,
         "record_unit": "run",
-        "agent": word(inside(info, "name")) or word(inside(config, "name")),
+        "agent": short_name(inside(info, "name")) or short_name(inside(config, "name")),
         "backend": provider,
-        "model": word(inside(config, "model_name")) or word(inside(info, "model_info", "name")),
-        "client_version": word(inside(info, "version")),
-        "task_kind": word(data.get("source")),
+        "model": short_name(inside(config, "model_name")) or short_name(inside(info, "model_info", "name")),
+        "client_version": short_name(inside(info, "version")),
+        "task_kind": short_name(data.get("source")),
         "source": file.name,
         **_use(parts, rules),
         "start_ns": times.at("started_at", clock.get("started_at")),
@@ -155,7 +154,7 @@ def _grade(data: Json) -> Record:
 def _end(data: Json, *, ran: bool) -> Record:
     kind = inside(data, "exception_info", "exception_type")
     outcome, cause, code = _ended(kind if isinstance(kind, str) else "", ran=ran, done=bool(data.get("finished_at")))
-    return {"outcome": outcome, "cause": cause, "stopped_by": code, "source_status": word(kind)}
+    return {"outcome": outcome, "cause": cause, "stopped_by": code, "source_status": short_name(kind)}
 
 
 def _ended(kind: str, *, ran: bool, done: bool) -> tuple[Outcome, Cause | None, Code | None]:

@@ -26,10 +26,10 @@ from harness_lab.settlements.files import UNREADABLE
 from harness_lab.settlements.readers.archives import Archive
 from harness_lab.settlements.readers.base import ReaderOutput, ReadOptions, Record
 from harness_lab.settlements.readers.conventions import Conventions, Raw
+from harness_lab.settlements.readers.times import Times
 from harness_lab.settlements.readers.values import (
     SUMS,
     Json,
-    Times,
     cause_of,
     document,
     dollars,
@@ -40,9 +40,9 @@ from harness_lab.settlements.readers.values import (
     parsed,
     seconds,
     served,
+    short_name,
     summed,
     whole,
-    word,
 )
 
 if TYPE_CHECKING:
@@ -183,8 +183,8 @@ class _Log:
                     "call": number,
                     "kind": "model",
                     "status": "failed" if failed else "completed",
-                    "model": word(event.get("model")),
-                    "served_model": word(inside(event, "output", "model")),
+                    "model": short_name(event.get("model")),
+                    "served_model": short_name(inside(event, "output", "model")),
                     "start_ns": self.times.at("timestamp", event.get("timestamp")),
                     "duration_ns": seconds("time", event.get("working_time") if took is None else took),
                     **_cost(inside(event, "output", "usage")),
@@ -209,15 +209,15 @@ class _Log:
 
 
 def _about(about: object) -> Record:
-    model = word(inside(about, "model"))
+    model = short_name(inside(about, "model"))
     return {
         "model": model,
         "record_unit": "run",
         "depth": 0,
-        "agent": word(inside(about, "solver")) or "inspect",
+        "agent": short_name(inside(about, "solver")) or "inspect",
         "backend": model.partition("/")[0] if model and "/" in model else None,
-        "task_kind": word(inside(about, "task")),
-        "client_version": word(inside(about, "packages", "inspect_ai")),
+        "task_kind": short_name(inside(about, "task")),
+        "client_version": short_name(inside(about, "packages", "inspect_ai")),
     }
 
 
@@ -259,7 +259,11 @@ def _grade(scores: object) -> Record:
 
 
 def _context(about: object) -> Record:
-    fields = {"client": "inspect", "task": word(inside(about, "task")), "version": ident(inside(about, "task_version"))}
+    fields = {
+        "client": "inspect",
+        "task": short_name(inside(about, "task")),
+        "version": ident(inside(about, "task_version")),
+    }
     return {"context": context_digest(fields), "context_fields": canonical(fields), "context_inferred": True}
 
 
@@ -270,7 +274,13 @@ def _end(sample: Json, header: Json, node: Record) -> Record:
     spent = None if None in (used, node.get("output")) else used + node["output"]
     over = None if limit is None or spent is None else spent > limit
     status = kind if isinstance(kind, str) and kind in _LIMITS else header.get("status")
-    return {"outcome": outcome, "cause": cause, "stopped_by": code, "overspent": over, "source_status": word(status)}
+    return {
+        "outcome": outcome,
+        "cause": cause,
+        "stopped_by": code,
+        "overspent": over,
+        "source_status": short_name(status),
+    }
 
 
 def _ended(sample: Json, header: Json, kind: str | None) -> _End:

@@ -12,7 +12,7 @@ import orjson
 from harness_lab.outcome import Code, Outcome
 from harness_lab.settlements.convert import Unfit, span
 from harness_lab.settlements.readers.ends import COMPLETED, FAILED, OPEN, End
-from harness_lab.settlements.readers.jsonl import inside, name
+from harness_lab.settlements.readers.values import inside, short_name
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,7 +67,7 @@ def limits(said: dict[str, Any]) -> Record:
 
 def ended(said: dict[str, Any]) -> tuple[End, str | None]:
     """Return how the harness saw the run end, and its word for it; open where it does not say."""
-    status = name(said.get("status"))
+    status = short_name(said.get("status"))
     if status == "success" and said.get("returncode", 0) == 0:
         return COMPLETED, status
     return (OPEN if status is None and not said.get("returncode") else FAILED), status

@@ -27,7 +27,7 @@ from harness_lab.settlements.readers.conventions import Conventions, Raw
 from harness_lab.settlements.readers.json_lines import MAX_ASIDE
 from harness_lab.settlements.readers.spans import End, Kind, Span, Traces
 from harness_lab.settlements.readers.tables import Bad, lines_of
-from harness_lab.settlements.readers.values import cause_of, dollars, ident, summed, whole, word
+from harness_lab.settlements.readers.values import cause_of, dollars, ident, short_name, summed, whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -123,7 +123,7 @@ def _span(row: _Row, source: str, line: int) -> Span:
     kind = _KINDS.get(said.upper(), "other") if isinstance(said, str) else "other"
     start = _time("startTime", row.get("startTime") or row.get("start_time"))
     end = _time("endTime", row.get("endTime") or row.get("end_time"))
-    model = word(row.get("model") or row.get("provided_model_name") or row.get("providedModelName"))
+    model = short_name(row.get("model") or row.get("provided_model_name") or row.get("providedModelName"))
     parent = ident(row.get("parentObservationId"), row.get("parent_observation_id"))
     return Span(
         trace=trace,
@@ -151,7 +151,7 @@ def _fields(row: _Row, kind: Kind, model: str | None) -> Record:
     if kind == "model":
         fields["served_model"] = model
     if kind == "agent":
-        fields["agent"] = word(row.get("name"))
+        fields["agent"] = short_name(row.get("name"))
     return fields
 
 

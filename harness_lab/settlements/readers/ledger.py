@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from harness_lab.settlements.convert import Unfit
-from harness_lab.settlements.readers.jsonl import name
+from harness_lab.settlements.readers.values import short_name
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -103,7 +103,7 @@ class _Named(dict[str, int]):
         self._names = names
 
     def __missing__(self, value: str) -> int:
-        number = self._names(name(value))
+        number = self._names(short_name(value))
         if len(self) < _MOST_NAMED:
             self[value] = number
         return number

@@ -25,10 +25,9 @@ from harness_lab.settlements.convert import Unfit
 from harness_lab.settlements.readers.base import ReaderOutput, ReadOptions, Record
 from harness_lab.settlements.readers.conventions import Conventions, Raw
 from harness_lab.settlements.readers.json_lines import objects
+from harness_lab.settlements.readers.times import Times, between
 from harness_lab.settlements.readers.values import (
     Json,
-    Times,
-    between,
     cause_of,
     dollars,
     ident,
@@ -36,10 +35,10 @@ from harness_lab.settlements.readers.values import (
     items,
     seconds,
     served,
+    short_name,
     summed,
     totals,
     whole,
-    word,
 )
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ def _run(data: Json, file: RecordFile, line: int, times: Times, notes: list[str]
     if run is None or not ("metrics" in data or "history" in data):
         raise Unfit("not an OpenHands record: it has no 'instance_id' or neither 'metrics' nor 'history'")
     metadata, metrics = data.get("metadata"), data.get("metrics")
-    model = word(inside(metadata, "llm_config", "model"))
+    model = short_name(inside(metadata, "llm_config", "model"))
     where: Record = {"run": run, "node": "0", "model": model, "source": file.name, "line": line}
     rules = Conventions(cached_inside=True)
     calls = [{**where, **call} for call in _calls(metrics, rules)]
@@ -89,7 +88,7 @@ def _run(data: Json, file: RecordFile, line: int, times: Times, notes: list[str]
         **where,
         "record_unit": "run",
         "depth": 0,
-        "agent": word(inside(metadata, "agent_class")) or "openhands",
+        "agent": short_name(inside(metadata, "agent_class")) or "openhands",
         "served_model": served(call.get("served_model") for call in calls),
         "ceiling_calls": whole("max_iterations", inside(metadata, "max_iterations")) or None,
         "ceiling_cost": dollars("max_budget_per_task", inside(metrics, "max_budget_per_task")) or None,
@@ -128,7 +127,7 @@ def _calls(metrics: object, rules: Conventions) -> list[Record]:
     for number, (usage, raw) in enumerate(zip(usages, raws, strict=True)):
         cost = _cost(costs[number]) if len(costs) == len(usages) else {}
         row: Record = {"call": number, "kind": "model", "status": "completed", **rules.disjoint("", raw), **cost}
-        row["served_model"] = word(usage.get("model"))
+        row["served_model"] = short_name(usage.get("model"))
         row["duration_ns"] = seconds("latency", latency.get(usage.get("response_id"))) if _id(usage) else None
         rows.append(row)
     return rows
@@ -189,8 +188,8 @@ def _times(data: Json, times: Times) -> Record:
 def _context(metadata: object) -> Record:
     fields: dict[str, Any] = {
         "client": "openhands",
-        "agent_class": word(inside(metadata, "agent_class")),
-        "condenser": word(inside(metadata, "condenser_config", "type")),
+        "agent_class": short_name(inside(metadata, "agent_class")),
+        "condenser": short_name(inside(metadata, "condenser_config", "type")),
     }
     return {"context": context_digest(fields), "context_fields": canonical(fields), "context_inferred": True}
 
@@ -213,6 +212,6 @@ def _ended(data: Json) -> tuple[Outcome, Cause | None, Code | None]:
         stuck = "stuckinloop" in text or "stuck in" in text
         return Outcome.FAILED, Cause.MODEL if stuck else cause_of(error), None
     history = items(data.get("history"))
-    if data.get("success") is True or not history or word(history[-1].get("action")) in {"finish", "reject"}:
+    if data.get("success") is True or not history or short_name(history[-1].get("action")) in {"finish", "reject"}:
         return Outcome.COMPLETED, Cause.NONE, None
     return Outcome.UNKNOWN, None, None

@@ -23,7 +23,7 @@ from harness_lab.settlements.readers.base import ReaderOutput, ReadOptions, Reco
 from harness_lab.settlements.readers.conventions import Conventions, Raw
 from harness_lab.settlements.readers.otlp import attributes, nanoseconds, records
 from harness_lab.settlements.readers.spans import End, Kind, Span, Traces
-from harness_lab.settlements.readers.values import Json, cause_of, dollars, ident, inside, items, whole, word
+from harness_lab.settlements.readers.values import Json, cause_of, dollars, ident, inside, items, short_name, whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -143,7 +143,7 @@ def _span(span: Json, resource: Mapping[str, Any], group: str, source: str, line
     kind = _kind(said, raw)
     start = nanoseconds("startTimeUnixNano", span.get("startTimeUnixNano"))
     end = nanoseconds("endTimeUnixNano", span.get("endTimeUnixNano"))
-    backend = word(_get(said, _BACKEND))
+    backend = short_name(_get(said, _BACKEND))
     return Span(
         trace=trace,
         id=name,
@@ -176,16 +176,16 @@ def _kind(said: Mapping[str, Any], raw: Raw) -> Kind:
 
 def _fields(said: Mapping[str, Any], resource: Mapping[str, Any], kind: Kind, backend: str | None) -> Record:
     fields: Record = {
-        "model": word(_get(said, _ASKED)),
+        "model": short_name(_get(said, _ASKED)),
         "session": ident(_get(said, _SESSION)),
         "user": ident(said.get("user.id")),
         "backend": backend,
-        "client_version": word(resource.get("service.version")),
+        "client_version": short_name(resource.get("service.version")),
     }
     if kind == "model":
-        fields["served_model"] = word(_get(said, _SERVED))
+        fields["served_model"] = short_name(_get(said, _SERVED))
     if kind == "agent":
-        fields["agent"] = word(_get(said, _AGENT))
+        fields["agent"] = short_name(_get(said, _AGENT))
     return fields
 
 

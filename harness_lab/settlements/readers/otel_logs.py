@@ -21,17 +21,17 @@ from harness_lab.settlements.convert import Unfit
 from harness_lab.settlements.readers.base import ReaderOutput, ReadOptions, Record
 from harness_lab.settlements.readers.conventions import Conventions, Raw
 from harness_lab.settlements.readers.otlp import attributes, nanoseconds, records, value_of
+from harness_lab.settlements.readers.times import Times
 from harness_lab.settlements.readers.values import (
     Json,
-    Times,
     dollars,
     first,
     ident,
     seconds,
     served,
+    short_name,
     totals,
     whole,
-    word,
 )
 
 if TYPE_CHECKING:
@@ -97,11 +97,11 @@ class _Events:
         name = said.get("event.name") or record.get("eventName") or value_of(record.get("body"))
         short = name if isinstance(name, str) else ""
         session = ident(said.get("session.id"), said.get("conversation.id"))
-        if short.startswith("codex.") and session is not None and word(said.get("model")):
+        if short.startswith("codex.") and session is not None and short_name(said.get("model")):
             self.models[session] = said["model"]
         client = _client(short, said)
         if client is None:
-            self.others[(word(short) or "of no name")[:60]] += 1
+            self.others[(short_name(short) or "of no name")[:60]] += 1
             return
         raw = _raw(said, client)
         row = _row(record, said, short, source, line)
@@ -118,7 +118,7 @@ class _Events:
         self, client: str, run: str, said: Mapping[str, Any], resource: Mapping[str, Any], source: str, line: int | None
     ) -> _Session:
         if (client, run) not in self.sessions:
-            version = word(said.get("app.version")) or word(resource.get("service.version"))
+            version = short_name(said.get("app.version")) or short_name(resource.get("service.version"))
             fields: Record = {
                 "run": run,
                 "session": run,
@@ -154,7 +154,7 @@ def _client(name: str, said: Mapping[str, Any]) -> str | None:
     short = name.removeprefix("claude_code.")
     if short in _CLAUDE and (name != short or "session.id" in said or "model" in said):
         return "claude-code"
-    kind = word(said.get("event.kind"))
+    kind = short_name(said.get("event.kind"))
     if name == "codex.sse_event" and (kind in _FAILED_KINDS or (kind == "response.completed" and _told(said))):
         return "codex"
     return None
@@ -188,8 +188,8 @@ def _row(record: Json, said: Mapping[str, Any], name: str, source: str, line: in
         "event.timestamp", said.get("event.timestamp")
     )
     cost = dollars("cost_usd", said.get("cost_usd"))
-    failed = name.endswith("api_error") or word(said.get("event.kind")) in _FAILED_KINDS
-    model = word(said.get("model"))
+    failed = name.endswith("api_error") or short_name(said.get("event.kind")) in _FAILED_KINDS
+    model = short_name(said.get("model"))
     return {
         "kind": "model",
         "status": "failed" if failed else "completed",

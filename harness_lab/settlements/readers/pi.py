@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from harness_lab.settlements.convert import Unfit, money
 from harness_lab.settlements.readers.base import ReaderOutput, ReadOptions, unit_of
+from harness_lab.settlements.readers.conventions import CONTRADICTION, Parts, disjoint
 from harness_lab.settlements.readers.ends import ABORTED, COMPLETED, ERRORS, LENGTH, OPEN, End, error_word
-from harness_lab.settlements.readers.jsonl import Lines, folder, identifier, inside, kind_of, name, tokens, when
+from harness_lab.settlements.readers.json_lines import Lines
 from harness_lab.settlements.readers.ledger import MAX_CALL_NUSD, Ledger, Thread
 from harness_lab.settlements.readers.rollup import roll_up
-from harness_lab.settlements.readers.shapes import CONTRADICTION, Parts, disjoint
+from harness_lab.settlements.readers.times import when
+from harness_lab.settlements.readers.values import folder, identifier, inside, kind_of, short_name, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -122,7 +124,7 @@ class _Sessions:
         usage = message.get("usage")
         known = usage if isinstance(usage, dict) else {}
         parts, output = self._tokens(known)
-        model = name(message.get("model"))
+        model = short_name(message.get("model"))
         place = (record.get("id"), record.get("timestamp"), message.get("timestamp"), model, *parts, output)
         key = "|".join(map(str, place))
         if key in self._seen:
@@ -140,7 +142,7 @@ class _Sessions:
             cost=self._cost(known, parts, output), at=at, line=number, served=model, source=self._file,
             word=word if isinstance(word, str) else None, tools=tools,
         )  # fmt: skip
-        backend, fields = name(message.get("provider")), self.ledger.threads[self._thread].fields
+        backend, fields = short_name(message.get("provider")), self.ledger.threads[self._thread].fields
         if backend is not None:
             known_ones = set((fields.get("backend") or backend).split(" + "))
             fields["backend"] = " + ".join(sorted(known_ones | {backend}))

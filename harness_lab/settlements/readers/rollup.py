@@ -1,6 +1,7 @@
 """From calls and threads to rows: one node per thread, or per thread and user turn, and one row per call.
 
-Sums are over the calls whose usage is known; where one is not, ``usage_known`` is false and the sums are lower bounds.
+Sums follow the rule of all readers (:func:`harness_lab.settlements.readers.values.totals`): they are over the calls
+whose usage is known; where one is not, ``usage_known`` is false and the sums are lower bounds.
 """
 
 from __future__ import annotations

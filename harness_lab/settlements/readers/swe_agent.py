@@ -28,7 +28,17 @@ from harness_lab.settlements.context import canonical, context_digest, text_dige
 from harness_lab.settlements.convert import Unfit
 from harness_lab.settlements.files import UNREADABLE, RecordFile
 from harness_lab.settlements.readers.base import ReaderOutput, ReadOptions, Record
-from harness_lab.settlements.readers.values import Json, document, dollars, inside, items, obj, seconds, whole, word
+from harness_lab.settlements.readers.values import (
+    Json,
+    document,
+    dollars,
+    inside,
+    items,
+    obj,
+    seconds,
+    short_name,
+    whole,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,8 +102,8 @@ def _node(data: Json, file: RecordFile) -> Record:
         "record_unit": "run",
         "depth": 0,
         "agent": "swe-agent",
-        "model": word(inside(agent, "model", "name")),
-        "client_version": word(info.get("swe_agent_version")),
+        "model": short_name(inside(agent, "model", "name")),
+        "client_version": short_name(info.get("swe_agent_version")),
         "iterations": len(items(data["trajectory"])),
         **_use(info.get("model_stats")),
         **_limits(agent),
@@ -146,7 +156,7 @@ def _context(agent: Json, info: Json) -> Record:
     templates = inside(agent, "templates")
     texts = [inside(templates, name) for name in ("system_template", "instance_template")]
     digests = [text_digest(text) for text in texts if isinstance(text, str) and text]
-    fields = {"client": "swe-agent", "version": word(info.get("swe_agent_version")), "templates": digests or None}
+    fields = {"client": "swe-agent", "version": short_name(info.get("swe_agent_version")), "templates": digests or None}
     return {"context": context_digest(fields), "context_fields": canonical(fields), "context_inferred": not digests}
 
 
@@ -163,7 +173,7 @@ def _end(info: Json, node: Record) -> Record:
         "cause": cause,
         "stopped_by": _stopped_by(outcome, node),
         "overspent": _over(node),
-        "source_status": text if inner else word(text),
+        "source_status": text if inner else short_name(text),
     }
 
 

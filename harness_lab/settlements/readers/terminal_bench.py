@@ -20,7 +20,8 @@ from harness_lab.outcome import Cause, Code, Outcome
 from harness_lab.settlements.convert import Unfit
 from harness_lab.settlements.files import UNREADABLE
 from harness_lab.settlements.readers.base import ReaderOutput, ReadOptions, Record
-from harness_lab.settlements.readers.values import Json, Times, between, document, ident, obj, whole, word
+from harness_lab.settlements.readers.times import Times, between
+from harness_lab.settlements.readers.values import Json, document, ident, obj, short_name, whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -90,7 +91,7 @@ def _trial(data: Json, file: RecordFile, number: int | None, times: Times) -> Re
     sent = whole("total_input_tokens", data.get("total_input_tokens")) or None
     received = whole("total_output_tokens", data.get("total_output_tokens")) or None
     resolved = data.get("is_resolved")
-    mode = word(data["failure_mode"]) or "unset"
+    mode = short_name(data["failure_mode"]) or "unset"
     ended = _ENDS.get(mode, (Outcome.FAILED, None, None))
     if mode == "unset":
         ended = _DONE if isinstance(resolved, bool) else (Outcome.UNKNOWN, None, None)

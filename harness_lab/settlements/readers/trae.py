@@ -24,10 +24,9 @@ from harness_lab.settlements.convert import Unfit
 from harness_lab.settlements.files import UNREADABLE, RecordFile
 from harness_lab.settlements.readers.base import ReaderOutput, ReadOptions, Record
 from harness_lab.settlements.readers.conventions import Conventions, Raw
+from harness_lab.settlements.readers.times import Times, between
 from harness_lab.settlements.readers.values import (
     Json,
-    Times,
-    between,
     cause_of,
     document,
     inside,
@@ -35,9 +34,9 @@ from harness_lab.settlements.readers.values import (
     obj,
     seconds,
     served,
+    short_name,
     totals,
     whole,
-    word,
 )
 
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ def _run(data: Json, journal: Json, file: RecordFile, times: Times, notes: list[
         raise Unfit("not a trajectory: it has no 'llm_interactions'")
     stem = file.path.name.partition(".")[0]
     run = file.path.parent.name if stem == "trajectory" and file.path.parent.name else stem
-    where: Record = {"run": run, "node": "0", "model": word(data.get("model")), "source": file.name}
+    where: Record = {"run": run, "node": "0", "model": short_name(data.get("model")), "source": file.name}
     calls = _calls(data, where, file.name, times, notes)
     budget = _minutes(inside(journal, "trae", "time_budget_minutes"))
     node: Record = {
@@ -105,7 +104,7 @@ def _run(data: Json, journal: Json, file: RecordFile, times: Times, notes: list[
         "record_unit": "run",
         "depth": 0,
         "agent": "trae-agent",
-        "backend": word(data.get("provider")),
+        "backend": short_name(data.get("provider")),
         "served_model": served(call["served_model"] for call in calls),
         "tool_calls": sum(len(items(inside(one, "response", "tool_calls"))) for one in items(data["llm_interactions"])),
         "iterations": len(items(data.get("agent_steps"))),
@@ -130,7 +129,7 @@ def _minutes(value: object) -> int | None:
 
 def _calls(data: Json, where: Record, name: str, times: Times, notes: list[str]) -> list[Record]:
     listed = items(data["llm_interactions"])
-    providers = {word(inside(one, "provider")) for one in listed} | {word(data.get("provider"))}
+    providers = {short_name(inside(one, "provider")) for one in listed} | {short_name(data.get("provider"))}
     rules = Conventions(cached_inside=not providers & _CACHED_BESIDE)
     raws = [_raw(inside(one, "response", "usage")) for one in listed]
     if "bedrock" in providers and not any(raw.cached for raw in raws):
@@ -141,7 +140,7 @@ def _calls(data: Json, where: Record, name: str, times: Times, notes: list[str])
     rows = []
     for number, (one, raw) in enumerate(zip(listed, raws, strict=True)):
         row = {**where, "call": number, "kind": "model", "status": "completed", **rules.disjoint(name, raw)}
-        row["served_model"] = word(inside(one, "response", "model"))
+        row["served_model"] = short_name(inside(one, "response", "model"))
         rows.append({**row, "start_ns": times.at("timestamp", inside(one, "timestamp"))})
     rules.note(name, notes)
     return rows
@@ -162,7 +161,7 @@ def _end(data: Json, journal: Json, node: Record) -> Record:
     steps = items(data.get("agent_steps"))
     error = inside(steps[-1], "error") if steps else None
     outcome, cause, code = _ended(data, journal, node, error if isinstance(error, str) and error else None)
-    status = word(journal.get("status"))
+    status = short_name(journal.get("status"))
     over = None if node["ceiling_calls"] is None else node["iterations"] > node["ceiling_calls"]
     return {"outcome": outcome, "cause": cause, "stopped_by": code, "overspent": over, "source_status": status}
 

@@ -7,12 +7,15 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+import orjson
+
 from harness_lab.errors import InputError
 from harness_lab.outcome import Cause
-from harness_lab.settlements.convert import Unfit, instant, is_naive, money, span
+from harness_lab.settlements.context import text_digest
+from harness_lab.settlements.convert import Unfit, money, span
 from harness_lab.settlements.files import MAX_JSON_BYTES, RecordFile, open_bytes
 from harness_lab.settlements.rows import shown
-from harness_lab.usage import count
+from harness_lab.usage import MAX_TOKENS, count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,7 +27,9 @@ Json = Mapping[str, Any]
 SUMS: Final = ("input_total", "input_fresh", "cache_read", "cache_write", "cache_write_1h", "output", "reasoning")
 """The token columns that a node's row sums up over its calls."""
 
-_NAME: Final = re.compile(r"[\w.+:/@()\[\]~-]{1,200}")
+_NAME: Final = re.compile(r"[\w.+:/@()\[\]~-]{1,200}", re.ASCII)
+_ID: Final = re.compile(r"[\w.+:/@~=#-]{1,200}", re.ASCII)
+_SURROGATE: Final = b"\\ud"
 _DIGITS: Final = re.compile(r"\d{1,19}(\.0*)?")
 _MAX_ID: Final = 400
 
@@ -34,7 +39,7 @@ _INFRASTRUCTURE: Final = re.compile(
 )
 
 
-def parsed(text: bytes | str) -> Any:
+def parsed(text: bytes) -> Any:
     """Return the JSON value in `text`.
 
     Raises
@@ -43,12 +48,30 @@ def parsed(text: bytes | str) -> Any:
         If it is none; the reason quotes no text.
     """
     try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return _tolerant(text)
+
+
+def _tolerant(text: bytes) -> Any:
+    """Return what the standard library makes of a text: half a surrogate pair, NaN, numbers beyond 64 bits."""
+    try:
         return json.loads(text)
     except RecursionError:
         raise Unfit("nested too deeply") from None
     except ValueError as error:
         where = f"{error.msg} at character {error.pos}" if isinstance(error, json.JSONDecodeError) else "wrong encoding"
         raise Unfit(f"not valid JSON ({where}); cut short?") from None
+
+
+def lenient(line: bytes) -> object:
+    """Return what JavaScript writes and orjson refuses (half a surrogate pair inside a text); None for any other."""
+    if _SURROGATE not in line.lower():
+        return None
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
 
 
 def document(file: RecordFile, *, max_bytes: int = MAX_JSON_BYTES) -> Any:
@@ -82,8 +105,14 @@ def inside(value: object, *keys: str) -> Any:
     (1, None)
     """
     for key in keys:
-        value = value.get(key) if isinstance(value, Mapping) else None
+        value = value.get(key) if isinstance(value, dict) else None
     return value
+
+
+def kind_of(record: object) -> str:
+    """Return the word in a record's ``type``; empty where there is none."""
+    kind = inside(record, "type")
+    return kind if isinstance(kind, str) else ""
 
 
 def items(value: object) -> list[Json]:
@@ -106,6 +135,23 @@ def whole(what: str, value: object) -> int | None:
         return count(what, number)
     except InputError:
         raise Unfit(f"{what}: should be a whole number, at least 0, got {shown(value)}") from None
+
+
+def tokens(what: str, value: object) -> int | None:
+    """Return a token count; None stays None.
+
+    Raises
+    ------
+    Unfit
+        If it is no whole number from 0 to a thousand million.
+    """
+    if value is None:
+        return None
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if type(value) is not int or not 0 <= value <= MAX_TOKENS:
+        raise Unfit(f"{what}: should be a whole number from 0 to {MAX_TOKENS:,}, got {shown(value)}")
+    return value
 
 
 def first(what: str, *values: object) -> int | None:
@@ -133,7 +179,7 @@ def seconds(what: str, value: object) -> int | None:
         raise Unfit(f"{what}: {error}") from None
 
 
-def word(value: object) -> str | None:
+def short_name(value: object) -> str | None:
     """Return a name (model, version, class, status); anything that could be prose is left out."""
     return value if isinstance(value, str) and _NAME.fullmatch(value) else None
 
@@ -148,58 +194,26 @@ def ident(*values: object) -> str | None:
     return None
 
 
+def identifier(value: object) -> str | None:
+    """Return an id as it is; a digest of one that has odd characters; None if there is none."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    if not isinstance(value, str) or not value:
+        return None
+    return value if _ID.fullmatch(value) else text_digest(value)
+
+
+def folder(value: object) -> str | None:
+    """Return a working directory as the id of a project; a digest where it cannot be written as text."""
+    if not isinstance(value, str) or not value.strip():
+        return None
+    good = len(value) <= 500 and value.isprintable()
+    return value if good else text_digest(value)
+
+
 def served(names: Iterable[object]) -> str | None:
     """Return the models that answered, sorted and joined by `` + ``; None if none is known."""
     return " + ".join(sorted({name for name in names if isinstance(name, str)})) or None
-
-
-class Times:
-    """Instants of one file; those without a zone are unknown, and counted."""
-
-    __slots__ = ("naive",)
-
-    def __init__(self) -> None:
-        self.naive = 0
-
-    def at(self, what: str, value: object) -> int | None:
-        """Return an instant as nanoseconds since 1970 UTC; None for none, and for a time that names no zone.
-
-        Raises
-        ------
-        Unfit
-            If it is no time.
-        """
-        if value is None or value == "":
-            return None
-        try:
-            if is_naive(value):
-                self.naive += 1
-                return None
-            return instant(value)
-        except (Unfit, OverflowError) as error:
-            raise Unfit(f"{what}: {error}") from None
-
-    def note(self, name: str, notes: list[str]) -> None:
-        """Add a note if times without a zone were met."""
-        if self.naive:
-            notes.append(f"{name}: {self.naive:,} local time(s) without a zone; the start is unknown")
-
-
-def between(start: object, end: object) -> int | None:
-    """Return the nanoseconds between two times of the same clock, zone or none; None if one is missing or it ran back.
-
-    Raises
-    ------
-    Unfit
-        If one of them is no time.
-    """
-    if start is None or start == "" or end is None or end == "" or is_naive(start) != is_naive(end):
-        return None
-    try:
-        gap = instant(end) - instant(start)
-    except OverflowError:
-        raise Unfit("times: should be ISO 8601 times") from None
-    return gap if gap >= 0 else None
 
 
 def summed(values: Iterable[int | None]) -> int | None:
@@ -212,8 +226,8 @@ def summed(values: Iterable[int | None]) -> int | None:
 def totals(calls: Sequence[Record], *, made: int | None = None) -> Record:
     """Return a node's sums over its calls: counts, tokens, cost, and whether every call told its usage.
 
-    An answered call that did not tell its usage makes the sums unknown. Failed calls without usage are left out of the
-    sums, which then are lower bounds, and ``usage_known`` is false all the same.
+    The rule of all readers: a call that did not tell its usage, failed or answered, is left out of the sums, which then
+    are lower bounds, and ``usage_known`` is false. A count that only some of the telling calls have is unknown.
 
     Parameters
     ----------
@@ -223,14 +237,16 @@ def totals(calls: Sequence[Record], *, made: int | None = None) -> Record:
         Calls that were made, if the record counts them; if it has fewer rows, the sums are unknown.
     """
     made = len(calls) if made is None else made
-    counted = [call for call in calls if call.get("status") != "failed" or _told(call)]
-    known = bool(counted) and made == len(calls) and all(_told(call) for call in counted)
-    sums = {name: summed(call.get(name) for call in counted) if known else None for name in SUMS}
-    priced = [call for call in calls if call.get("status") != "failed" or call.get("cost_nusd") is not None]
-    cost = summed(call.get("cost_nusd") for call in priced) if made == len(calls) else None
-    source = None if cost is None else "recorded"
-    usage = known and len(counted) == len(calls) if calls else None
-    return {"calls": made, "usage_known": usage, **sums, "cost_nusd": cost, "cost_source": source}
+    listed = calls if made == len(calls) else ()
+    sums = {name: _lower_bound(listed, name) for name in (*SUMS, "cost_nusd")}
+    source = None if sums["cost_nusd"] is None else "recorded"
+    usage = bool(listed) and all(_told(call) for call in listed) if calls else None
+    return {"calls": made, "usage_known": usage, **sums, "cost_source": source}
+
+
+def _lower_bound(calls: Sequence[Record], name: str) -> int | None:
+    """Return the sum over the calls that tell their usage; None if one of these lacks the figure, or none has it."""
+    return summed(call.get(name) for call in calls if call.get(name) is not None or _input_known(call))
 
 
 def _told(call: Record) -> bool:
