@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness_lab.cli.output import Json, note, pairs, show
+from harness_lab.cli.records import load
 from harness_lab.cli.tuned import write_config
 from harness_lab.errors import InputError
 
@@ -31,11 +32,10 @@ def check(
     """Hold a tuned config against newer records; exits with 1 when something of it is stale."""
     from harness_lab.analyze import check_config
     from harness_lab.export import TunedConfig
-    from harness_lab.settlements import read
 
     tuned = TunedConfig.read(config)
-    before = None if reference is None else read(reference)
-    found = check_config(tuned, read(against), reference=before, now_ns=time.time_ns())
+    before = None if reference is None else load(reference)
+    found = check_config(tuned, load(against), reference=before, now_ns=time.time_ns())
     data = {
         "stale": bool(found.stale),
         "checked": found.to_frame(),
@@ -56,9 +56,8 @@ def drift(
     """Say what moved between two sets of records, and split a change of spend into mix, tokens and price."""
     from harness_lab.analyze import drift as find
     from harness_lab.analyze import spend_split
-    from harness_lab.settlements import read
 
-    earlier, later = read(old), read(new)
+    earlier, later = load(old), load(new)
     found = find(earlier, later, by=by)
     try:
         split = spend_split(earlier, later)
@@ -73,9 +72,8 @@ def drift(
 def limits(records: Records, by: By = None, as_json: Json = False) -> None:
     """Say how often each limit ended, refused or starved, and what was spent without result."""
     from harness_lab.analyze import limit_report
-    from harness_lab.settlements import read
 
-    found = limit_report(read(records), by=by)
+    found = limit_report(load(records), by=by)
     show(f"{found.summary()}\n\n{found.explain()}", found.to_frame(), as_json=as_json)
 
 
@@ -106,9 +104,8 @@ def best(
 ) -> None:
     """Say which policy is best, which cannot be told from it, and which lie on the Pareto front."""
     from harness_lab.analyze import best_policy, pareto
-    from harness_lab.settlements import read
 
-    table = read(records)
+    table = load(records)
     found, front = best_policy(table, metric, indifference=indifference), pareto(table)
     data = {"policies": found.to_frame(), "chosen": found.chosen, "maybe_best": found.maybe, "front": front.to_frame()}
     show(f"{found.summary()}\n\n{front.summary()}\n\n{found.explain()}", data, as_json=as_json)
@@ -131,9 +128,8 @@ def ceiling(
     """Choose a ceiling: the smallest for a target (exits with 1 if declined), or with --failure-usd the cheapest."""
     from harness_lab.analyze import ceiling as choose
     from harness_lab.analyze import cheapest_ceiling
-    from harness_lab.settlements import read
 
-    table = read(records)
+    table = load(records)
     if write is not None and failure_usd is not None:
         raise InputError("--write", expected="a ceiling for a target", got="--failure-usd")
     if failure_usd is None:
@@ -158,9 +154,8 @@ def price(
 ) -> None:
     """Set or judge a flat price per run: its margin, the chance and the size of a loss, for a run and for a month."""
     from harness_lab.analyze import flat_price
-    from harness_lab.settlements import read
 
-    found = flat_price(read(records), margin=margin, price_usd=price_usd, month_runs=month_runs, by=by)
+    found = flat_price(load(records), margin=margin, price_usd=price_usd, month_runs=month_runs, by=by)
     show(f"{found.summary()}\n\n{found.explain()}", found.to_frame(), as_json=as_json)
 
 
@@ -176,9 +171,8 @@ def reprice(
     """Price recorded tokens under another table, model, batch share or cache hit rate."""
     from harness_lab.analyze import reprice as again
     from harness_lab.pricing import PriceTable, from_genai_prices
-    from harness_lab.settlements import read
 
-    data = read(records)
+    data = load(records)
     names = [model] if model is not None else [str(name) for name in data.nodes["model"].dropna().unique()]
     prices = from_genai_prices(names) if table is None else PriceTable.from_dict(json.loads(table.read_text("utf-8")))
     found = again(data, prices, models=model, batch_share=batch_share, cache_hit=cache_hit, by=by)

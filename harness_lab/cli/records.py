@@ -138,7 +138,8 @@ def _gaps(table: Any) -> list[str]:
     gaps = [f"made of {one}" for one in found]
     if report.set_aside:
         gaps.append(f"{len(report.set_aside):,} of {report.read:,} record(s) were set aside")
-    unknown = int((table.nodes["outcome"] == "unknown").sum())
+    judged = table.nodes["eligible"].notna()  # a person has decided what such a row is good for
+    unknown = int(((table.nodes["outcome"] == "unknown") & ~judged).sum())
     if unknown:
         gaps.append(f"how {unknown:,} of {len(table.nodes):,} row(s) ended is unknown")
     return gaps
