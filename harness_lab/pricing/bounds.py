@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from harness_lab.errors import InputError
@@ -228,7 +229,10 @@ class CapPrices:
         if name in self.invalid:
             return (_short(Code.COST_CAP_PRICE_INVALID, f"{name}: {self.invalid[name]}"),)
         if name not in self.models:
-            return (_short(Code.COST_CAP_PRICE_MISSING, f"no price for {name!r} in the prices of {self.source}"),)
+            near = get_close_matches(name, list(self.models), n=1, cutoff=0.7)
+            meant = f"; did you mean {near[0]!r}?" if near else ""
+            words = f"no price for {name!r} in the prices of {self.source}{meant}"
+            return (_short(Code.COST_CAP_PRICE_MISSING, words),)
         return (_short(Code.COST_CAP_PRICE_UNTRUSTED, self.untrusted),) if self.untrusted else ()
 
 
