@@ -60,9 +60,7 @@ class PiReader:
         output = ReaderOutput()
         unit = unit_of(self, options, output)
         sessions = _Sessions(output)
-        for file in sorted(
-            files, key=lambda file: (b'"parentSession"' in file.head[:4_096], file.path.name, file.name)
-        ):
+        for file in sorted(files, key=_order):
             sessions.read(file)
         output.notes += sessions.notes()
         roll_up(sessions.ledger, output, unit=unit, ends=ENDS, model="model")
