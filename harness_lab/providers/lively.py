@@ -171,6 +171,8 @@ def _reported(answers: LivelyAnswers, call: Call, split: Split, output: int) -> 
     if told < answers.unreported:
         return Reply("completed", *split, output, None, cost, reported=False)
     if told < answers.partial:
-        return PartialReply("completed", (1, sum(split), None, None, None), cost)
+        partial = PartialReply("completed", (1, sum(split), None, None, None), cost)
+        partial.output = output  # the agent has the answer, and sends it again
+        return partial
     late = answers.late_ns if told < answers.late else 0
     return LateReply("completed", *split, output, cost, cost, late_ns=late, copies=copies)
