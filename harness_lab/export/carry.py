@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _PARTS: dict[Scope, tuple[Scope, ...]] = {"node": ("root", "child")}
 """A value for each node bounds the root, and each child."""
 
+_RECORDED = ("calls", "cost", "input", "tokens", "time")
+"""What records tell of every agent, so that a value can be derived again for another scope."""
 _HOLDS = {
     "reservation_pool": "what a child asks for is not set aside before it starts, so siblings may spend each other's",
     "call_holds": "the worst case of a call is not held before it is sent, so the calls in flight may go past the cap",
@@ -124,5 +126,6 @@ def _why(policy: PolicySpec, value: Value, covered: set[Scope], target: Target) 
     knobs = [knob for knob in target.knobs if knob.quantity == value.quantity]
     if scope is not None and knobs:
         there = ", ".join(f"{knob.key} is counted over {knob.scope}" for knob in knobs)
-        return f"is counted over {SCOPES[scope]}; {there}: derive it again for that from records, or leave it"
+        again = ": derive it again for that from records, or leave it" if value.quantity in _RECORDED else ""
+        return f"is counted over {SCOPES[scope]}; {there}{again}"
     return f"{target.title} has no such setting"

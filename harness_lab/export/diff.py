@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
 
+from harness_lab.export.values import values_of
 from harness_lab.floors import FloorTable
 
 if TYPE_CHECKING:
     from harness_lab.export.config import TunedConfig
     from harness_lab.floors import FloorRow
+    from harness_lab.policies import ModuleSpec
 
 _UNITS: Final = {
     "max_steps": "model calls", "calls": "model calls", "max_iterations": "calls", "max_calls": "starts",
@@ -99,9 +101,9 @@ def diff(before: TunedConfig, after: TunedConfig) -> ConfigDiff:
 
 
 def _policy(before: TunedConfig, after: TunedConfig) -> list[Change]:
-    old, new = _values(before), _values(after)
+    old, new = _values(before, after), _values(after, before)
     floors = [name for name in old.keys() | new.keys() if isinstance(old.get(name, new.get(name)), FloorTable)]
-    plain = [name for name in [*old, *(n for n in new if n not in old)] if name not in floors and name != "name"]
+    plain = [name for name in [*old, *(n for n in new if n not in old)] if name not in floors]
     found = [_change(name, old.get(name), new.get(name)) for name in plain if old.get(name) != new.get(name)]
     for name in floors:
         found += _floors(old.get(name, FloorTable()), new.get(name, FloorTable()))
@@ -111,26 +113,44 @@ def _policy(before: TunedConfig, after: TunedConfig) -> list[Change]:
     return found
 
 
-def _values(config: TunedConfig) -> dict[str, Any]:
+def _values(config: TunedConfig, other: TunedConfig) -> dict[str, Any]:
+    """Return every parameter of a config's modules; of those that the other has not, only what says something."""
+    theirs = {label for label, _ in _modules(other)}
+    said = {value.name for value in values_of(config.policy)}
     found: dict[str, Any] = {}
-    seen: dict[str, int] = {}
-    for module in config.policy.modules:
-        number = seen[module.kind] = seen.get(module.kind, 0) + 1
-        label = module.kind if number == 1 else f"{module.kind} {number}"
-        names = [field.name for field in fields(module) if field.name not in ("kind", "observer")]  # type: ignore[arg-type]
-        found |= {f"{label}.{name}": getattr(module, name) for name in names}
+    for label, module in _modules(config):
+        for field in fields(module):  # type: ignore[arg-type]
+            known = label in theirs or f"{module.kind}.{field.name}" in said
+            if field.name not in ("kind", "observer") and known:
+                found[f"{label}.{field.name}"] = getattr(module, field.name)
     found["max_wait_s"] = config.policy.max_wait_s
     limit = config.policy.at_limit
     return found | ({} if limit is None else {f"at_limit.{k}": v for k, v in limit.to_dict().items()})
 
 
+def _modules(config: TunedConfig) -> list[tuple[str, ModuleSpec]]:
+    """Return the modules with their labels: the kind, and from the second of a kind on its number."""
+    seen: dict[str, int] = {}
+    found = []
+    for module in config.policy.modules:
+        number = seen[module.kind] = seen.get(module.kind, 0) + 1
+        found.append((module.kind if number == 1 else f"{module.kind} {number}", module))
+    return found
+
+
 def _change(name: str, before: Any, after: Any) -> Change:
     parameter = name.rpartition(".")[2]
-    unit = _UNITS.get(parameter, "")
+    unit = _unit(name, parameter)
     words = f"{_said(before, unit)} -> {_said(after, unit)}"
     if parameter in _CEILINGS and not isinstance(before, bool):
         words += _direction(before, after)
     return Change(what=name, before=before, after=after, words=words)
+
+
+def _unit(name: str, parameter: str) -> str:
+    if name.startswith("agent "):
+        return "model calls" if parameter == "max_calls" else ""
+    return _UNITS.get(parameter, "")
 
 
 def _said(value: Any, unit: str) -> str:

@@ -45,7 +45,7 @@ class Export:
         Values that the target cannot express, and what that loses. Empty: the files mean the same.
     defaults : tuple of str
         What the target does of its own where the policy sets no limit.
-    values : dict
+    settings : dict
         What the files hold, by key.
     evidence : tuple of Evidence
         What stands behind values that were derived again for another scope.
@@ -57,7 +57,7 @@ class Export:
     carried: tuple[Carried, ...]
     losses: tuple[Loss, ...]
     defaults: tuple[str, ...]
-    values: Values
+    settings: Values
     evidence: tuple[Evidence, ...] = ()
 
     @property
@@ -141,7 +141,7 @@ def export(
         carried=tuple(draft.carried),
         losses=tuple(draft.losses),
         defaults=tuple(_defaults(place, draft)),
-        values=draft.values,
+        settings=draft.values,
         evidence=tuple(draft.evidence),
     )
 

@@ -61,7 +61,7 @@ def test_what_is_written_is_what_is_read(target: str, form: str, config: TunedCo
     written = export(config, target, form=form)
     place = target_of(target)
     read = place.forms[form].read(written.files)
-    told = {key: value for key, value in written.values.items() if value is not None}
+    told = {key: value for key, value in written.settings.items() if value is not None}
     assert {key: value for key, value in read.items() if value is not None} == told
     assert export(config, target, form=form).files == written.files
 
@@ -135,7 +135,7 @@ def test_the_mode_is_carried_where_the_target_has_one() -> None:
     config = TunedConfig(period_budget(cost_usd=9, by="team", every="month"), provenance=PROVENANCE, mode="warn")
     assert "HARNESS_LAB_MODE=warn" in export(config, "env").text
     assert 'mode = "warn"' in export(config, "toml").text
-    budgets = export(config, "litellm").values["budgets"]
+    budgets = export(config, "litellm").settings["budgets"]
     assert budgets == [{"for": "team", "send_to": "/team/new", "soft_budget": 9, "budget_duration": "1mo"}]
 
 
@@ -146,35 +146,35 @@ def test_defaults_are_not_losses() -> None:
 
 def test_a_value_of_another_scope_is_refused_and_says_so() -> None:
     written = export(iteration_budget(20), "litellm")
-    assert "max_iterations" not in written.values
+    assert "max_iterations" not in written.settings
     assert "is counted over each agent on its own; max_iterations is counted over one session" in str(written.losses[0])
 
 
 def test_where_no_child_can_start_the_tree_is_its_root() -> None:
     alone = compose(shared_ledger(12), tree_limits(0))
-    assert export(alone, "openai-agents").values == {"max_turns": 12}
-    assert export(alone, "claude-code").values == {"--max-turns": 12, "permissions.deny": ["Agent"]}
-    assert export(alone, "codex").values == {"agents.enabled": False}
+    assert export(alone, "openai-agents").settings == {"max_turns": 12}
+    assert export(alone, "claude-code").settings == {"--max-turns": 12, "permissions.deny": ["Agent"]}
+    assert export(alone, "codex").settings == {"agents.enabled": False}
 
 
 def test_one_level_of_children_is_counted_alike_for_tree_and_parent() -> None:
-    assert export(tree_limits(1, 3), "hermes").values["delegation.max_concurrent_children"] == 3
-    assert "delegation.max_concurrent_children" not in export(tree_limits(2, 3), "hermes").values
+    assert export(tree_limits(1, 3), "hermes").settings["delegation.max_concurrent_children"] == 3
+    assert "delegation.max_concurrent_children" not in export(tree_limits(2, 3), "hermes").settings
 
 
 def test_the_tighter_of_two_limits_is_written() -> None:
     written = export(compose(shared_ledger(60, 2.0), reservation_pool(calls=50, cost_usd=3.0)), "pydantic-ai")
-    assert (written.values["request_limit"], written.values["cost_limit"]) == (50, 2.0)
+    assert (written.settings["request_limit"], written.settings["cost_limit"]) == (50, 2.0)
 
 
 def test_what_is_cut_to_fit_is_said_and_never_exceeds_the_limit() -> None:
     written = export(shared_ledger(5, None, 300.7), "prism")
-    assert written.values["max_seconds"] == 300
+    assert written.settings["max_seconds"] == 300
     assert "300.7 s is cut to 300.0 s" in str(written.carried[-1])
 
 
 def test_milliseconds_are_not_lost_to_binary_fractions() -> None:
-    assert export(tree_limits(timeout_s=0.57), "tanstack").values == {"timeoutMs": 570}
+    assert export(tree_limits(timeout_s=0.57), "tanstack").settings == {"timeoutMs": 570}
 
 
 def test_knobs_that_are_reported_not_to_hold_say_so() -> None:
@@ -192,14 +192,14 @@ def test_the_floor_table_of_tangle_takes_the_lowest_of_a_backend() -> None:
     keys = [FloorKey(backend="pi", model=model) for model in ("a", "b")]
     rows = (FloorRow(key=keys[0], floor=31_211), FloorRow(key=keys[1], floor=40_000))
     written = export(runtime_floors(FloorTable(rows)), "tangle")
-    assert written.values["runtimeFloors"] == {"pi": 31_211}
+    assert written.settings["runtimeFloors"] == {"pi": 31_211}
     assert any("40000" in loss.value and "31211" in loss.means for loss in written.losses)
 
 
 def test_a_floor_in_another_unit_is_not_written() -> None:
     row = FloorRow(key=FloorKey(backend="pi", model="a", unit="total"), floor=31_211)
     written = export(runtime_floors(FloorTable((row,))), "tangle")
-    assert written.values["runtimeFloors"] == {}
+    assert written.settings["runtimeFloors"] == {}
     assert "this floor counts total" in str(written.losses[0])
 
 

@@ -15,8 +15,9 @@ from harness_lab.export.targets.modules import meter
 if TYPE_CHECKING:
     from harness_lab.policies import ModuleSpec
 
-AGENT_AND_TOOLS = StepModel(base=-1, per_unit=2)
-"""One node calls the model, one runs its tools, in turn; the last call asks for no tools."""
+AGENT_AND_TOOLS = StepModel(base=0, per_unit=2)
+"""One node calls the model, one runs its tools, in turn. The last call asks for no tools, but a graph has to end one
+step before its limit."""
 KEYS = ("recursion_limit",)
 
 
