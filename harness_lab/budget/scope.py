@@ -21,6 +21,7 @@ from harness_lab.budget.spend import NOTHING, UNREPORTED, Quantity, Spend
 from harness_lab.clock import Time
 from harness_lab.errors import InputError
 from harness_lab.outcome import CHANNELS, Cause, Code, Outcome, Refusal, Shortfall
+from harness_lab.usage import checked_amounts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -242,8 +243,9 @@ class Scope(ScopeBooks):
         asked = ask if ask is not None else self.share
         if asked is None:
             raise InputError("ask", expected="amounts by channel, or a share of the scope's", got=None)
-        plain = len(asked) != len(CHANNELS) or not (resources or self.pool.units)
-        return asked if plain else self.pool.ask(asked, resources)
+        if len(asked) != len(CHANNELS):
+            return asked
+        return self.pool.ask(asked, resources) if resources or self.pool.units else checked_amounts("ask", asked)
 
     def _keyed(self, key: str) -> Child | None:
         return next((child for child in reversed(self.children) if child.key == key), None)
@@ -260,8 +262,11 @@ class Scope(ScopeBooks):
         return None if code is None else Shortfall(code, None, None, None, "nothing", detail=f"key {prior.key}")
 
     def _admitted(self, child: Child, keep: Amounts | None, *, wait: bool) -> Child | Refusal:
-        answer = (self._line and wait) or self.pool.reserve(child.ask, self._inside, keep=keep)
-        if isinstance(answer, Refusal) and not (wait and all(s.helps == "wait" for s in answer.shortfalls)):
+        short = self.pool.shortfalls(child.ask, self._inside, keep=keep)
+        if short and not (wait and all(each.helps == "wait" for each in short)):
+            return Refusal(short)
+        answer = None if short or (wait and self._line) else self.pool.reserve(child.ask, self._inside, keep=keep)
+        if isinstance(answer, Refusal):
             return answer
         if child.settlement is None:
             self.children.append(child)

@@ -196,7 +196,8 @@ class ScopeBooks:
                 return
             self._line.popleft()
             if isinstance(answer, Refusal):
-                child.state, child.refusal = "ended", answer
+                child.state = "ended" if child.settlement is None else "pending"
+                child.refusal = answer
             else:
                 self._begin(child, answer)
 
