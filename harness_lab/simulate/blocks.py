@@ -57,7 +57,7 @@ def simulate_block(scenario: str, world: World, spec: PolicySpec, runs: Sequence
         spec, runs, engine=keep.engine, keep_calls=keep.calls, keep_decisions=keep.decisions
     )  # fmt: skip
     nodes = world.finish(nodes_frame(rows.nodes, policy=spec.name, scenario=scenario, backend=keep.backend))
-    calls = calls_frame(rows.calls, policy=spec.name) if keep.calls else None
+    calls = calls_frame(rows.calls, policy=spec.name, scenario=scenario) if keep.calls else None
     decisions = decisions_frame(found, policy=spec.name) if keep.decisions else None
     return Block(nodes, calls, decisions)
 

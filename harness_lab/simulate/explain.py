@@ -153,7 +153,7 @@ def explain(experiment: Experiment, run: int, *, policy: str | None = None) -> T
         tracing, [number], engine="kernel", keep_calls=True, keep_decisions=False  # type: ignore[arg-type]
     )  # fmt: skip
     nodes = nodes_frame(rows.nodes, policy=spec.name, scenario=experiment.name, backend=experiment.backend)
-    table = Settlements.from_columns(nodes, calls_frame(rows.calls, policy=spec.name))
+    table = Settlements.from_columns(nodes, calls_frame(rows.calls, policy=spec.name, scenario=experiment.name))
     events = events_frame(tracing.started[0].events)
     agents = dict(zip(table.nodes["node"], table.nodes["agent"], strict=True))
     events.insert(3, "agent", events["node"].map(agents).astype("string"))

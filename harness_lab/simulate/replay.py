@@ -214,7 +214,7 @@ class Replay:
             )  # fmt: skip
             frames.append(nodes_frame(rows.nodes, policy=policy.name, scenario="replay", backend="recorded"))
             if calls:
-                call_frames.append(calls_frame(rows.calls, policy=policy.name))
+                call_frames.append(calls_frame(rows.calls, policy=policy.name, scenario="replay"))
             marks += [(policy.name, *mark) for mark in dict.fromkeys(world.marks)]
             kept += [(policy.name, *one[:1], *one[1]) for one in found]
         made = pd.concat(call_frames, ignore_index=True) if calls else None

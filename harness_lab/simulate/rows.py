@@ -152,11 +152,12 @@ def nodes_frame(rows: list[tuple[Any, ...]] | FastRows, *, policy: str, scenario
     return frame
 
 
-def calls_frame(rows: list[tuple[Any, ...]], *, policy: str) -> pd.DataFrame:
+def calls_frame(rows: list[tuple[Any, ...]], *, policy: str, scenario: str) -> pd.DataFrame:
     """Return call rows as columns of the settlement table."""
     frame = _frame(rows, _CALL).rename(columns={"path": "node"})
     frame["input_total"] = frame["input_fresh"] + frame["cache_read"] + frame["cache_write"]
-    frame["policy"] = pd.Series(policy, index=frame.index, dtype="string")
+    for name, value in (("policy", policy), ("scenario", scenario)):
+        frame[name] = pd.Series(value, index=frame.index, dtype="string")
     return frame
 
 
