@@ -125,7 +125,8 @@ def _nested_share(case: Case, preset: str | None) -> Answer:
     middle = _started(scope, "middle", era, given["nested"])
     below = scope.nested(middle)
     leaf = _use(given["leaf_spends"], calls=1)
-    below.settle(_started(below, "leaf", era, {"maxIterations": 1, "maxTokens": leaf.total}), leaf)
+    share = {"maxIterations": 1, "maxTokens": min(leaf.total, given["nested"]["maxTokens"])}
+    below.settle(_started(below, "leaf", era, share), leaf)
     scope.settle(middle)
     return _accounts(scope, era)
 
@@ -248,5 +249,6 @@ def _shared(scope: Scope, era: str) -> dict[str, Any]:
 
 def _too_large(error: InputError, given: Mapping[str, Any]) -> str:
     field = {"calls": "maxIterations", "cost": "maxUsd"}.get(error.what[7:-1], "maxTokens")
-    over = f"perWorker.{field} ({error.got}) exceeds budget.{field} ({given['budget'].get(field)})"
+    asked = told("cost", error.got) if field == "maxUsd" and isinstance(error.got, int) else error.got
+    over = f"perWorker.{field} ({asked}) exceeds budget.{field} ({given['budget'].get(field)})"
     return f"ValidationError: {over if error.what.startswith('share') else error}"
