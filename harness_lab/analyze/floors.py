@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pandas as pd
 
+from harness_lab.analyze.contexts import described
 from harness_lab.analyze.evidence import COVERAGE, Evidence, eligible, gather, unit_values
 from harness_lab.analyze.frames import Bools, Data, calls_of, column, is_true, nodes_of, numbers, parts_by, text
 from harness_lab.analyze.grouping import AUTO, CANDIDATES
@@ -19,7 +20,7 @@ from harness_lab.stats.estimates import percent
 from harness_lab.stats.quantiles import wilks_n
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import timedelta
 
     from matplotlib.axes import Axes
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 PATH: Final = ("agent", "backend", "model", "context")
 _USED: Final = frozenset((
     *PATH, *CANDIDATES, "served_model", "input_total", "output", "cache_read", "usage_known", "outcome", "delivered",
-    "eligible", "source_status", "source", "start_ns", "policy", "scenario", "node",
+    "eligible", "source_status", "source", "start_ns", "policy", "scenario", "node", "context_fields",
 ))  # fmt: skip
 """Columns that floors rest on."""
 _NS_PER_DAY: Final = 86_400_000_000_000
@@ -43,10 +44,13 @@ class PathFloor:
         The path.
     served : tuple of Evidence
         One for each served model, lowest floor first, those without a floor last.
+    context_fields : mapping of str to object
+        What its starting context was made of; empty: not recorded.
     """
 
     key: FloorKey
     served: tuple[Evidence, ...]
+    context_fields: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
     def applies(self) -> Evidence:
@@ -175,6 +179,7 @@ class Floors:
             key=path.key, floor=found.floor, n=found.n, second_lowest=found.second_lowest,
             startup_cost=found.startup_cost, served_model=found.served_model, measured_ns=found.measured_ns,
             stale_after_ns=limit, evidence_id=found.evidence_id, sources=found.sources, note="; ".join(found.notes),
+            context_fields=path.context_fields,
         )  # fmt: skip
 
     def _line(self, path: PathFloor) -> str:
@@ -299,7 +304,8 @@ def _path(
         served.append(gather(part, unit_values(part, unit), chosen, startup=startup, key=str(key), cluster=cluster))
     ranked = sorted(served, key=lambda one: (one.floor is None, one.floor or 0, one.served_model or ""))
     measured = [one for one in ranked if one.floor is not None]
-    return PathFloor(key=key, served=tuple(measured or ranked[:1]))
+    fields = described(rows) if "context_fields" in rows.columns else {}
+    return PathFloor(key=key, served=tuple(measured or ranked[:1]), context_fields=fields)
 
 
 UNKNOWN: Final = "unknown"

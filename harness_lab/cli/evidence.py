@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from harness_lab.cli.output import Json, show, whole_number
+from harness_lab.cli.output import Json, pairs, show, whole_number
 from harness_lab.cli.records import load
 from harness_lab.errors import InputError
 
@@ -56,6 +56,11 @@ def preflight(
     input_tokens: Annotated[str, typer.Option("--input-tokens", help="The ask, tokens in the unit.")],
     agent: Annotated[str | None, typer.Option(help="Role; any if not given.")] = None,
     context: Annotated[str | None, typer.Option(help="Context digest; unknown if not given.")] = None,
+    fields: Annotated[
+        list[str] | None, typer.Option("--context-field", help="NAME=VALUE of the starting context; repeat.")
+    ] = None,
+    stale: Annotated[str, typer.Option(help="What stale evidence does: warn, enforce or ignore.")] = "warn",
+    stale_days: Annotated[float | None, typer.Option(help="Age in days from which evidence is stale.")] = None,
     unit: Unit = "input-total",
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with 1 when the ask is refused, or its path was never measured.")
@@ -67,9 +72,10 @@ def preflight(
     from harness_lab.floors import preflight as hold_against
 
     asked = whole_number(input_tokens, what="--input-tokens")
-    table = _derive(load(evidence), unit, stale_days=None).to_table()
+    table = _derive(load(evidence), unit, stale_days=stale_days).to_table()
     key = FloorKey(agent=agent, backend=backend, model=model, context=context, unit=unit)  # type: ignore[arg-type]
-    answer = hold_against(table, key, asked)
+    known = pairs(fields or [], what="--context-field")
+    answer = hold_against(table, key, asked, stale=stale, now_ns=time.time_ns(), context_fields=known)  # type: ignore[arg-type]
     unmeasured = answer.row is None
     near, others = _near(key, table) if unmeasured else ([], [])
     words = [str(answer), "" if answer.row is None else answer.row.note]

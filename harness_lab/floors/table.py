@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from harness_lab.errors import InputError
@@ -73,6 +73,11 @@ class FloorRow:
         Where the rows came from.
     note : str
         What a reader has to know.
+    context_fields : mapping of str to object
+        What the starting context was made of (client, tools, instructions ...), so that a change can be named; empty:
+        not recorded.
+    retired : str
+        Why this row no longer counts; empty: it does. A retired row is kept and never looked up.
     """
 
     key: FloorKey
@@ -86,6 +91,8 @@ class FloorRow:
     evidence_id: str = ""
     sources: tuple[str, ...] = ()
     note: str = ""
+    context_fields: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    retired: str = ""
 
     def __post_init__(self) -> None:
         for name in ("floor", "second_lowest", "startup_cost"):
@@ -108,7 +115,7 @@ class FloorTable:
     Parameters
     ----------
     rows : tuple of FloorRow
-        At most one row per key and served model.
+        At most one row per key and served model that is not retired.
     """
 
     rows: tuple[FloorRow, ...] = ()
@@ -116,6 +123,8 @@ class FloorTable:
     def __post_init__(self) -> None:
         seen: set[tuple[FloorKey, str | None]] = set()
         for row in self.rows:
+            if row.retired:
+                continue
             mark = (row.key, row.served_model)
             if mark in seen:
                 raise InputError("floor table", expected="one row per path", got=str(row.key))
@@ -129,7 +138,35 @@ class FloorTable:
 
     def matching(self, key: FloorKey) -> tuple[FloorRow, ...]:
         """Rows of a path; a key without an agent matches every agent's rows, the rest must be equal."""
-        return tuple(row for row in self.rows if _matches(row.key, key))
+        return tuple(row for row in self.rows if not row.retired and _matches(row.key, key))
+
+    def before_change(self, key: FloorKey) -> FloorRow | None:
+        """Return the newest floor of a path that was measured under another starting context; None without one.
+
+        A key that names no context has none to compare.
+        """
+        if key.context is None:
+            return None
+        rows = [row for row in self.rows if not row.retired and row.floor is not None and row.key.context is not None]
+        other = [row for row in rows if _matches(replace(row.key, context=key.context), key)]
+        return max(other, key=lambda row: (row.measured_ns or 0, -(row.floor or 0)), default=None)
+
+    def with_row(self, row: FloorRow, *, why: str = "measured again") -> FloorTable:
+        """Return a table with a new row; the one that it supersedes is retired, not overwritten."""
+        same = (row.key, row.served_model)
+        return FloorTable((*(_retired(old, why) if (old.key, old.served_model) == same else old for old in self), row))
+
+    def retire(self, key: FloorKey, *, why: str) -> FloorTable:
+        """Return a table in which the rows of a path no longer count.
+
+        Raises
+        ------
+        InputError
+            If there is no such row, or no reason.
+        """
+        if not why or not self.matching(key):
+            raise InputError("retirement", expected="a measured path and a reason", got=(str(key), why))
+        return FloorTable(tuple(_retired(row, why) if _matches(row.key, key) else row for row in self))
 
     def units(self, key: FloorKey) -> tuple[Unit, ...]:
         """Return the units in which a path was measured, whatever the key's own."""
@@ -152,12 +189,13 @@ class FloorTable:
 
     def met_by(self, asked: int, *, unit: Unit) -> tuple[FloorRow, ...]:
         """Measured paths whose floor an ask of `asked` tokens would meet, cheapest first."""
-        fits = [row for row in self.rows if row.floor is not None and row.key.unit == unit and row.floor <= asked]
+        rows = [row for row in self.rows if not row.retired]
+        fits = [row for row in rows if row.floor is not None and row.key.unit == unit and row.floor <= asked]
         return tuple(sorted(fits, key=lambda row: (row.floor or 0, str(row.key))))
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return plain rows for JSON, keys flattened; :meth:`from_dicts` reads them back."""
-        return [asdict(row.key) | {k: v for k, v in asdict(row).items() if k != "key"} for row in self.rows]
+        return [asdict(row.key) | _plain(row) for row in self.rows]
 
     @classmethod
     def from_dicts(cls, rows: Iterable[Mapping[str, Any]]) -> FloorTable:
@@ -185,6 +223,14 @@ def _matches(row: FloorKey, asked: FloorKey) -> bool:
         asked.unit,
     )
     return same_path and (asked.agent is None or row.agent in (None, asked.agent))
+
+
+def _plain(row: FloorRow) -> dict[str, Any]:
+    return {k: v for k, v in asdict(row).items() if k != "key" and (v or k not in ("context_fields", "retired"))}
+
+
+def _retired(row: FloorRow, why: str) -> FloorRow:
+    return row if row.retired else replace(row, retired=why)
 
 
 def _with_note(row: FloorRow, note: str) -> FloorRow:

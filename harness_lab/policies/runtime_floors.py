@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from harness_lab.errors import UnitMismatch
+from harness_lab.errors import InputError, UnitMismatch
 from harness_lab.floors import FloorTable, preflight
 from harness_lab.outcome import CHANNELS, UNITS
 from harness_lab.policies.protocol import SpawnAsk
@@ -13,6 +13,7 @@ from harness_lab.policies.protocol import SpawnAsk
 if TYPE_CHECKING:
     from harness_lab.clock import Time
     from harness_lab.floors import FloorKey
+    from harness_lab.floors.preflight import Stale
     from harness_lab.outcome import Shortfall
     from harness_lab.policies.protocol import Ask, Ticket, Use
     from harness_lab.usage import Amounts
@@ -26,19 +27,32 @@ class RuntimeFloorsSpec:
     ----------
     table : FloorTable
         The floors; a path without a row is not enforced.
+    stale : {"warn", "enforce", "ignore"}
+        Whether a floor that was measured under another starting context than the ask's still refuses: only with
+        ``enforce``. A run's clock need not show the date, so evidence past its date is retired before a run.
+
+    Raises
+    ------
+    InputError
+        If `stale` is none of these.
     """
 
     table: FloorTable = field(default_factory=FloorTable)
+    stale: Literal["warn", "enforce", "ignore"] = "warn"
     kind: str = "runtime_floors"
+
+    def __post_init__(self) -> None:
+        if self.stale not in ("warn", "enforce", "ignore"):
+            raise InputError("stale", expected="warn, enforce or ignore", got=self.stale)
 
     def build(self, now: Time) -> RuntimeFloors:
         """Make a module; it keeps no state."""
-        return RuntimeFloors(self.table)
+        return RuntimeFloors(self.table, stale=self.stale)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values; what a row does not know is left out."""
         rows = [{k: v for k, v in row.items() if v is not None} for row in self.table.to_dicts()]
-        return {"kind": self.kind, "table": rows}
+        return {"kind": self.kind, "table": rows} | ({} if self.stale == "warn" else {"stale": self.stale})
 
 
 class RuntimeFloors:
@@ -46,10 +60,11 @@ class RuntimeFloors:
 
     asks_spawn = True
     asks_step = False
-    __slots__ = ("_table", "index")
+    __slots__ = ("_stale", "_table", "index")
 
-    def __init__(self, table: FloorTable) -> None:
+    def __init__(self, table: FloorTable, *, stale: Stale = "warn") -> None:
         self._table = table
+        self._stale: Stale = stale
         self.index = 0
 
     def short(self, ask: Ask, now: Time) -> tuple[Shortfall, ...]:
@@ -67,7 +82,7 @@ class RuntimeFloors:
         if asked is None:
             self._check_unit(ask.budget, key)
             return ()
-        answer = preflight(self._table, key, asked)
+        answer = preflight(self._table, key, asked, stale=self._stale)
         return () if answer.admitted else (answer.as_shortfall(),)
 
     def hold(self, ticket: Ticket, now: Time) -> None:

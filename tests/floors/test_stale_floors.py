@@ -1,0 +1,88 @@
+"""Floors whose evidence is old, or was measured under another starting context; and rows that are retired, not lost."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from harness_lab.analyze import floors
+from harness_lab.clock import Time
+from harness_lab.errors import InputError
+from harness_lab.floors import FloorKey, FloorRow, FloorTable, preflight
+from harness_lab.outcome import Code, Refusal
+from harness_lab.policies import Grant, PolicySpec, RuntimeFloorsSpec, SpawnAsk
+from harness_lab.usage import amounts
+
+DAY = 86_400 * 10**9
+OLD = FloorKey(backend="pi", model="m", context="c1")
+NEW = FloorKey(backend="pi", model="m", context="c2")
+WAS, IS = {"client": "1.0", "tools": 9}, {"client": "1.1", "tools": 9}
+ROW = FloorRow(key=OLD, floor=5000, n=3, measured_ns=DAY, stale_after_ns=3 * DAY, context_fields=WAS)
+TABLE = FloorTable((ROW,))
+
+
+@pytest.mark.parametrize(
+    ("stale", "admitted", "floor"), [("warn", True, 5000), ("enforce", False, 5000), ("ignore", True, None)]
+)
+def test_under_another_context_a_floor_warns_refuses_or_counts_as_none(stale: Any, admitted: bool, floor: Any) -> None:
+    answer = preflight(TABLE, NEW, 4000, stale=stale, context_fields=IS)
+    assert (answer.admitted, answer.floor) == (admitted, floor)
+    named = "the starting context changed in client '1.0' -> '1.1'"
+    assert answer.stale == ("" if stale == "ignore" else named)
+    assert (named in str(answer)) is (stale != "ignore")
+    assert answer.to_dict()["stale"] is (None if stale == "ignore" else True)
+
+
+def test_where_the_fields_are_not_known_the_digests_are_named() -> None:
+    assert preflight(TABLE, NEW, 4000).stale == "the starting context is c2, the floor was measured under c1"
+
+
+@pytest.mark.parametrize(("days", "stale"), [(3, ""), (4, "measured 3.0 days ago")])
+def test_evidence_past_its_date_is_stale_and_before_it_is_not(days: int, stale: str) -> None:
+    answer = preflight(TABLE, OLD, 4000, now_ns=days * DAY)
+    assert (answer.stale, answer.admitted) == (stale, bool(stale))
+    assert preflight(TABLE, OLD, 4000, now_ns=days * DAY, stale="enforce").admitted is False
+    assert preflight(TABLE, OLD, 4000).admitted is False
+
+
+def test_an_ask_that_names_no_context_is_not_compared_and_a_bad_word_is_refused() -> None:
+    assert preflight(TABLE, FloorKey(backend="pi", model="m"), 1).floor is None
+    with pytest.raises(InputError, match="stale: expected warn, enforce or ignore"):
+        preflight(TABLE, OLD, 1, stale="maybe")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="stale"):
+        RuntimeFloorsSpec(stale="maybe")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("stale", "refused"), [("warn", False), ("enforce", True), ("ignore", False)])
+def test_a_policy_refuses_by_a_stale_floor_only_when_told_to(stale: Any, refused: bool) -> None:
+    spec = PolicySpec(name="x", modules=(RuntimeFloorsSpec(table=TABLE, stale=stale),))
+    assert PolicySpec.from_dict(json.loads(json.dumps(spec.to_dict()))) == spec
+    policy = spec.start()
+    root: Any = policy.spawn(SpawnAsk(None, (), amounts()), Time(0))
+    answer = policy.spawn(SpawnAsk(root.ticket, ((0, 0, 0),), amounts(input=4000), NEW), Time(0))
+    assert isinstance(answer, Refusal if refused else Grant)
+    assert not isinstance(answer, Refusal) or answer.code is Code.BELOW_RUNTIME_FLOOR
+
+
+def test_a_new_row_retires_the_one_before_and_keeps_it() -> None:
+    again = TABLE.with_row(FloorRow(key=OLD, floor=7000, n=20))
+    found = again.lookup(OLD)
+    assert found is not None
+    assert (found.floor, len(again), again.rows[0].retired) == (7000, 2, "measured again")
+    assert FloorTable.from_dicts(json.loads(json.dumps(again.to_dicts()))) == again
+    gone = again.retire(OLD, why="the router was replaced")
+    assert (gone.lookup(OLD), gone.units(OLD), gone.met_by(10**6, unit="input-total")) == (None, (), ())
+    assert [row.retired for row in gone] == ["measured again", "the router was replaced"]
+    for key, why in ((NEW, "x"), (OLD, "")):
+        with pytest.raises(InputError, match="retirement"):
+            again.retire(key, why=why)
+
+
+def test_derived_floors_carry_the_fields_of_their_context() -> None:
+    nodes = pd.DataFrame({"run": ["a"], "outcome": "completed", "input_total": 5000, "backend": "pi", "model": "m"})
+    table = floors(nodes.assign(context="c1", context_fields=json.dumps(WAS))).to_table()
+    assert dict(table.rows[0].context_fields) == WAS
+    assert "client '1.0' -> '1.1'" in preflight(table, NEW, 4000, context_fields=IS).stale
