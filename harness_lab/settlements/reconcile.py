@@ -11,6 +11,7 @@ import pandas as pd
 from harness_lab.clock import NS_PER_S
 from harness_lab.errors import InputError
 from harness_lab.settlements.model_usage import unpacked
+from harness_lab.settlements.readers.presets import Preset
 from harness_lab.settlements.settlements import Settlements
 from harness_lab.usage import NUSD_PER_USD
 
@@ -22,6 +23,15 @@ _DAY_NS: Final = 86_400 * NS_PER_S
 _KEY: Final = ["day", "model"]
 UNKNOWN: Final = "unknown"
 
+_WRITES: Final = ("usage_input_tokens_cache_write_5m", "usage_input_tokens_cache_write_1h")
+
+
+def _cache_writes(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Add up cache writes, which the export counts apart by their lifetime."""
+    told = [int(str(row[name])) for name in _WRITES if str(row.get(name)).isdecimal()]
+    return {**row, "cache_writes": sum(told) if told else None}
+
+
 BILLS: Final[Mapping[str, Mapping[str, str]]] = {
     "openai-costs": {
         "record_unit": "=key-day", "start": "start_time", "model": "line_item", "cost_usd": "amount.value",
@@ -30,11 +40,15 @@ BILLS: Final[Mapping[str, Mapping[str, str]]] = {
         "record_unit": "=key-day", "start": "start_time", "model": "model", "input_total": "input_tokens",
         "cache_read": "input_cached_tokens", "output": "output_tokens", "calls": "num_model_requests",
     },
-    "anthropic-usage": {
-        "record_unit": "=key-day", "start": "usage_date_utc", "model": "model_version",
-        "input_fresh": "usage_input_tokens_no_cache", "cache_read": "usage_input_tokens_cache_read",
-        "cache_write": "usage_input_tokens_cache_write_5m", "output": "usage_output_tokens",
-    },
+    "anthropic-usage": Preset(
+        {
+            "record_unit": "=key-day", "start": "usage_date_utc", "model": "model_version",
+            "input_fresh": "usage_input_tokens_no_cache", "cache_read": "usage_input_tokens_cache_read",
+            "cache_write": "cache_writes", "cache_write_1h": _WRITES[1], "output": "usage_output_tokens",
+        },
+        required=("usage_date_utc", "model_version"),
+        prepare=_cache_writes,
+    ),
     "anthropic-costs": {
         "record_unit": "=key-day", "start": "usage_date_utc", "model": "model", "cost_usd": "cost_usd",
     },

@@ -105,6 +105,14 @@ def test_tokens_are_compared_where_the_bill_counts_tokens_only(tmp_path) -> None
     assert "of the billed tokens the records cover 50.0%" in found.summary()
 
 
+def test_cache_writes_of_both_lifetimes_are_on_the_bill(tmp_path) -> None:
+    names = "usage_input_tokens_no_cache,usage_input_tokens_cache_read,usage_output_tokens"
+    names += ",usage_input_tokens_cache_write_5m,usage_input_tokens_cache_write_1h"
+    (tmp_path / "usage.csv").write_text(f"usage_date_utc,model_version,{names}\n2026-01-01,m,10,200,5,30,7\n")
+    found = reconcile(records((at(1), "m", 2.0)), tmp_path / "usage.csv", columns="anthropic-usage")
+    assert found.table["billed_tokens"].tolist() == [252]
+
+
 def test_every_named_export_maps_fields_of_the_table() -> None:
     for columns in BILLS.values():
         check_map(columns)
