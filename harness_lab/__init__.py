@@ -39,6 +39,7 @@ _HOMES = {
         "fit_world",
         "load_experiment",
         "replay",
+        "sweep",
     ),
     "harness_lab.stats": ("Distribution",),
     "harness_lab.usage": ("amounts",),
@@ -79,6 +80,7 @@ __all__ = [  # noqa: RUF022 - by what one does with them
     "from_genai_prices",
     "load_experiment",
     "replay",
+    "sweep",
     # analyse
     "ceiling",
     "ceiling_curve",
@@ -117,6 +119,7 @@ if TYPE_CHECKING:
         fit_world,
         load_experiment,
         replay,
+        sweep,
     )
     from harness_lab.stats import Distribution
     from harness_lab.usage import amounts

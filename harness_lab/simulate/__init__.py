@@ -21,6 +21,8 @@ from harness_lab.simulate.result import DecisionCheck, Result
 from harness_lab.simulate.runtime import SimRuntime
 from harness_lab.simulate.scenario import Scenario
 from harness_lab.simulate.stream import StoredResult
+from harness_lab.simulate.sweep import sweep
+from harness_lab.simulate.sweep_result import Sweep
 from harness_lab.simulate.virtual_loop import VirtualLoop
 from harness_lab.simulate.workload import AgentProfile, Spawn, Workload
 
@@ -48,6 +50,7 @@ __all__ = [
     "SlowStore",
     "Spawn",
     "StoredResult",
+    "Sweep",
     "Timeline",
     "VirtualLoop",
     "WorkerDies",
@@ -63,4 +66,5 @@ __all__ = [
     "replay",
     "simulate_plan",
     "sum_of_percentiles_error",
+    "sweep",
 ]
