@@ -10,6 +10,9 @@
     ├── UnknownTicket (LookupError)    a ticket that this policy never handed out
     ├── AccountUnavailable (RuntimeError)  a durable account cannot be read or written: nothing is admitted
     ├── BudgetExhausted                a budget has nothing left (raised only by the APIs that raise)
+    ├── budget.BudgetFault             a spend that a pool's rules do not let pass in silence; the books are done
+    ├── budget.ReservationsOpen        a run has a result, and somebody in it still holds a part of its pool
+    ├── budget.WorkFailed, ExecutionRetained, NotDelivered   how a scope's child ended, or that it has no result
     ├── SimulationError (RuntimeError)
     │   ├── Deadlock                   nothing can happen any more and somebody still waits
     │   ├── Livelock                   much happens and time does not move

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 EVENT: Final = re.compile(r"(?:(\d+)x )?(iteration|tokens (\d+)/(\d+)|cost ([\d.]+))( usdKnown=false)?")
 WORDS: Final = re.compile(r"(\d+) tokens(?:, (\w+) amount (\d+) known=(true|false))?")
-MOST: Final = 1000
-"""Events of a kind that are played one by one."""
 ROOT: Final = {"maxIterations": 100, "maxTokens": 1_000_000}
 CHILD: Final = {"maxIterations": 10, "maxTokens": 1_000}
 """Budgets of a case that tells only how its child ended."""
@@ -165,14 +163,15 @@ def _play(events: list[str], meter: Callable[[Spend], None]) -> None:
         if found is None:
             raise UnknownShape(f"the event {event!r}")
         times, kind, read, written, usd, unknown = found.groups()
-        for _ in range(min(int(times or 1), MOST)):
-            spend = Spend.reported(
-                calls=int(kind == "iteration"),
-                input=int(read or 0),
-                output=int(written or 0),
-                cost_usd=None if unknown else float(usd or 0),
+        many = int(times or 1)
+        meter(
+            Spend.reported(
+                calls=many * (kind == "iteration"),
+                input=many * int(read or 0),
+                output=many * int(written or 0),
+                cost_usd=None if unknown else many * float(usd or 0),
             )
-            meter(spend)
+        )
 
 
 def _in_words(told: str, budget: Mapping[str, Any]) -> Spend:

@@ -30,6 +30,7 @@ HEARD: Final = {"environment destroyed": True, "destroyed=true": True, "destroye
 """What a release sweep hears of an environment."""
 BAD_SPEND: Final = re.compile(r"terminal spend input=(-?\d+)\b.*")
 RETAINED: Final = re.compile(r"(\w+) retained managers, (\d+) tokens each.*")
+PLACES: Final = ("first", "second", "third", "fourth")
 NUMBERS: Final = {"one": 1, "two": 2, "three": 3, "four": 4}
 STANDS: Final = {"waiting": "queued", "running": "running", "pending": "pending"}
 
@@ -117,6 +118,8 @@ def _queued(case: Case, preset: str | None) -> Answer:
     if found is None or case["when"][0].get("outcome") != "cancel":
         raise UnknownShape(f"a restart with {given['children']!r}")
     number = NUMBERS.get(found[1]) or int(found[1])
+    if number > len(PLACES):
+        raise UnknownShape(f"{number} managers")
     scope = Scope(pool_of(given["root"], era, preset))
     for i in range(number):
         child = scope.spawn(f"manager {i}", ask_of({"maxIterations": 1, "maxTokens": int(found[2])}, era))
@@ -127,8 +130,7 @@ def _queued(case: Case, preset: str | None) -> Answer:
     back = [after.resume(child, wait=True) for child in after.children]
     waiting = [child for child in back if isinstance(child, Child)]
     during = readout(after.pool, token_channel(era))
-    places = ("first", "second", "third", "fourth")
-    stands = {f"{place}_status": STANDS[child.state] for place, child in zip(places, waiting, strict=False)}
+    stands = {f"{place}_status": STANDS[child.state] for place, child in zip(PLACES, waiting, strict=False)}
     for child in reversed(waiting):
         after.cancel(child)
     return {
