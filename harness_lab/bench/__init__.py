@@ -2,9 +2,15 @@
 
 from harness_lab.bench.analysis import question_ratios
 from harness_lab.bench.durable import durable_account_ratio
-from harness_lab.bench.enforcement import admit_settle_ratio
+from harness_lab.bench.enforcement import admit_settle_ratio, admit_settle_vs_prism
 from harness_lab.bench.records import records_memory, records_speed
-from harness_lab.bench.simulation import call_ratio, workers_speedup
+from harness_lab.bench.simulation import (
+    engine_ratios,
+    rss_growth,
+    sweep1000_vs_one_run,
+    time_exponent,
+    workers2_speedup,
+)
 
 __all__ = ["run_all"]
 
@@ -24,11 +30,15 @@ def run_all(*, quick: bool = False) -> dict[str, dict[str, object]]:
     """
     benches = (
         admit_settle_ratio,
+        admit_settle_vs_prism,
         durable_account_ratio,
-        call_ratio,
-        workers_speedup,
+        workers2_speedup,
+        sweep1000_vs_one_run,
+        time_exponent,
+        rss_growth,
         question_ratios,
         records_speed,
         records_memory,
     )
-    return {bench.__name__: bench(quick=quick) for bench in benches}
+    found = {bench.__name__: bench(quick=quick) for bench in benches}
+    return found | engine_ratios(quick=quick)

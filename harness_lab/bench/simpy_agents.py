@@ -57,6 +57,7 @@ class SimpyTree:
     def __init__(self, world: World, policy: Any, rows: Rows, *, slots: int, timeout_ns: int) -> None:
         self.env: Any = simpy.Environment()
         self.world, self.policy, self.rows = world, policy, rows
+        self.model = world.model.fresh()
         self.slots, self.timeout = slots, timeout_ns
 
     @types.coroutine
@@ -95,7 +96,8 @@ class SimpyTree:
             if type(move) is Call:
                 told = yield from self.call(ticket, record, move)
                 if type(told) is Refusal:
-                    return End(Outcome.EXHAUSTED, told.code, Cause.LIMIT)
+                    how = Outcome.TIMED_OUT if told.code is Code.TIME_EXHAUSTED else Outcome.EXHAUSTED
+                    return End(how, told.code, Cause.LIMIT)
             elif type(move) is Rest:
                 yield self.env.timeout(move.ns)
                 told = None
@@ -122,6 +124,7 @@ class SimpyTree:
             try:
                 yield slot
             except simpy.Interrupt:
+                record.wait_ns = self.env.now - record.started
                 self.close(record, End(Outcome.DENIED, Code.PARENT_ENDED, Cause.LIMIT))
                 return
             record.wait_ns = self.env.now - record.started
@@ -144,7 +147,7 @@ class SimpyTree:
 
     def call(self, ticket: Ticket, record: NodeRecord, call: Call) -> Steps:
         """Ask for a call, make it, and settle it."""
-        model = self.world.model
+        model = self.model
         answer = self.policy.admit(StepAsk(ticket, call.call, call.attempt, model.bound(call), call.kind), self.env.now)
         if type(answer) is Refusal:
             record.refusal = answer

@@ -1,93 +1,200 @@
-"""What simulation costs: a simulated call against a bare generator step, and what a second worker gives."""
+"""What simulation costs: the same trees on the kernel, on the fast engine and in SimPy, in turn; workers, time, memory.
+
+Times are processor times of one process, so that other work on the machine disturbs the ratios less; the gain of a
+second worker is wall time.
+"""
 
 from __future__ import annotations
 
+import math
+import subprocess
+import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from harness_lab.bench.timing import entry, ratios
-from harness_lab.policies import compose, reservation_pool, shared_ledger, tree_limits
-from harness_lab.pricing import Price, PriceTable
-from harness_lab.providers import MockProvider, ModelProfile
-from harness_lab.simulate import AgentProfile, Experiment, Spawn, Workload
-from harness_lab.stats.distributions import Distribution
-from harness_lab.usage import amounts
+from harness_lab.bench.timing import entry
+from harness_lab.bench.trees import SLOTS, TIMEOUT_S, money, tree_experiment
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable
+
+    from harness_lab.simulate import Experiment
+
+_SIMPY = "SimPy (processes, Resource, timeouts, interrupts; the same policy objects for money and tokens)"
+_STREAM = """
+import resource, sys, tempfile
+from pathlib import Path
+from harness_lab.bench.trees import tree_experiment
+engine, runs = sys.argv[1], int(sys.argv[2])
+with tempfile.TemporaryDirectory() as folder:
+    tree_experiment(runs).stream(Path(folder) / "rows.parquet", engine=engine, backend="serial", progress=False)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
 
 
-def call_ratio(*, quick: bool = False) -> dict[str, object]:
-    """Return the CPU time of one simulated model call, in steps of a bare Python generator."""
-    runs = 20 if quick else 400
-    values = ratios(lambda: _per_call(runs), lambda: _per_step(200_000), repeats=3 if quick else 5)
-    return entry(values, "one simulated model call with three real modules in the loop, in bare generator steps")
+def engine_ratios(*, quick: bool = False) -> dict[str, dict[str, object]]:
+    """Return how many simulated calls a second the engines make in the time in which SimPy makes one.
 
+    Every engine simulates the same trees in turn, and their rows have to be the same.
 
-def workers_speedup(*, quick: bool = False) -> dict[str, object]:
-    """Return how much faster two worker processes are than one, wall time; start-up is not counted."""
-    experiment = agent_tree(runs=100 if quick else 4000)
-    experiment.run(backend="loky", workers=2, only=range(2))
-    one = ratios(lambda: _wall(experiment, workers=1), lambda: _wall(experiment, workers=2), repeats=1 if quick else 3)
-    return entry(one, "wall time with one worker process over wall time with two")
+    Returns
+    -------
+    dict
+        ``kernel_vs_simpy``; ``kernel_engine_only_vs_simpy``, with the time that the policy objects for money and tokens
+        take by themselves out of both sides; ``kernel_vs_simpy_events``, against SimPy driving the same loop with bare
+        events; ``fast_vs_simpy``. Each with the microseconds that a call takes.
+    """
+    from harness_lab.bench import simpy_agents, simpy_events
+    from harness_lab.bench.conversation import Conversation
 
-
-def agent_tree(*, runs: int) -> Experiment:
-    """Return a tree of up to thirteen agents under three composed modules."""
-    growth = Distribution.of("lognorm", s=0.9, scale=800)
-    child = Spawn(agent="worker", count=3, budget=amounts(tokens=400_000, cost_usd=0.5), chance=0.15)
-    agents = {
-        "lead": AgentProfile(
-            model="m",
-            calls=Distribution.of("lognorm", s=0.4, scale=8, high=12),
-            startup_tokens=Distribution.of("lognorm", s=0.2, scale=4000),
-            growth_tokens=growth,
-            spawns=(child,),
+    runs, repeats = (20, 2) if quick else (600, 7)
+    experiment = tree_experiment(runs)
+    world, spec = experiment.world(), experiment.policies[0]
+    talk = Conversation(world, money(), range(runs), slots=SLOTS, timeout_s=TIMEOUT_S)
+    ways: dict[str, Callable[[], Any]] = {
+        "kernel": lambda: world.block(spec, range(runs), engine="kernel", keep_calls=False, keep_decisions=False)[0],
+        "simpy": lambda: simpy_agents.simulate(world, money(), range(runs), slots=SLOTS, timeout_s=TIMEOUT_S),
+        "events": lambda: simpy_events.simulate(world, spec, range(runs)),
+    }
+    check_same({name: way() for name, way in ways.items()})
+    spent = [{name: _seconds(way) for name, way in ways.items()} | {"money": talk.seconds()} for _ in range(repeats)]
+    calls = talk.calls
+    found = {
+        "kernel_vs_simpy": entry([s["simpy"] / s["kernel"] for s in spent], f"kernel against {_SIMPY}"),
+        "kernel_engine_only_vs_simpy": entry(
+            [(s["simpy"] - s["money"]) / (s["kernel"] - s["money"]) for s in spent],
+            "the same, with the time of the policy objects for money and tokens taken out of both sides",
         ),
-        "worker": AgentProfile(
-            model="m",
-            calls=Distribution.of("lognorm", s=0.5, scale=5),
-            startup_tokens=Distribution.of("lognorm", s=0.2, scale=9000),
-            growth_tokens=growth,
+        "kernel_vs_simpy_events": entry(
+            [s["events"] / s["kernel"] for s in spent], "kernel against SimPy driving the same loop with bare events"
         ),
     }
-    model = ModelProfile(
-        output_tokens=Distribution.of("lognorm", s=0.9, scale=400),
-        latency_s=Distribution.of("lognorm", s=0.6, scale=6),
-        error_rate=0.02,
-        cache_share=0.8,
-    )
-    prices = PriceTable({"m": (Price.usd_per_million(input=3, output=15, cache_read=0.3),)})
-    policy = compose(shared_ledger(200, 10.0), reservation_pool(cost_usd=10.0), tree_limits(2, 3, 12, 600))
-    return Experiment(
-        workload=Workload(agents=agents, root="lead"),
-        provider=MockProvider(models={"m": model}, prices=prices),
-        policies=(policy,),
-        runs=runs,
-    )
+    if (fast := _fast(quick=quick, simpy=[s["simpy"] / calls for s in spent])) is not None:
+        found["fast_vs_simpy"] = fast
+    microseconds = {name: round(min(s[name] for s in spent) / calls * 1e6, 2) for name in spent[0]}
+    found["kernel_vs_simpy"] |= {"us_per_call": microseconds, "calls": calls}
+    return found
 
 
-def _per_call(runs: int) -> float:
-    experiment = agent_tree(runs=runs)
-    world = experiment.world()
-    start = time.process_time()
-    rows, _ = world.block(experiment.policies[0], range(runs), engine="kernel", keep_calls=False, keep_decisions=False)
-    spent = time.process_time() - start
-    return spent / sum(rows.attempts())
+def check_same(rows: dict[str, Any]) -> None:
+    """Refuse to compare engines whose rows differ.
+
+    Raises
+    ------
+    AssertionError
+        If they do.
+    """
+    kept = {name: sorted(found.nodes, key=lambda row: row[:2]) for name, found in rows.items()}
+    for name, found in kept.items():
+        if found != kept["kernel"]:
+            raise AssertionError(f"{name} does not give the rows of the kernel")
 
 
-def _per_step(size: int) -> float:
-    def steps() -> Generator[None, None, None]:
-        for _ in range(size):
-            yield
+def _fast(*, quick: bool, simpy: list[float]) -> dict[str, object] | None:
+    from harness_lab.simulate import fast
 
-    start = time.process_time()
-    for _ in steps():
-        pass
-    return (time.process_time() - start) / size
+    if not fast.installed():
+        return None
+    experiment = tree_experiment(50 if quick else 20_000)
+    world, spec, runs = experiment.world(fast=True), experiment.policies[0], range(experiment.runs)
 
+    def block(some: range) -> Any:
+        return world.block(spec, some, engine="fast", keep_calls=False, keep_decisions=False)[0]
 
-def _wall(experiment: Experiment, *, workers: int) -> float:
     start = time.perf_counter()
-    experiment.run(backend="loky", workers=workers)
+    block(runs[:1])
+    loaded = time.perf_counter() - start
+    calls = sum(block(runs).attempts())
+    values = [_seconds(lambda: block(runs)) / calls for _ in simpy]
+    ratios = [mine / own for mine, own in zip(simpy, values, strict=True)]
+    more = {"us_per_call": round(min(values) * 1e6, 4), "load_s": round(loaded, 2)}
+    return entry(ratios, f"fast engine against {_SIMPY}") | more
+
+
+def workers2_speedup(*, quick: bool = False) -> dict[str, object]:
+    """Return how much faster two worker processes are than one, wall time; start-up is not counted."""
+    experiment = tree_experiment(300 if quick else 6_000)
+    _wall(experiment, workers=2, runs=range(4))  # starts them
+    pairs = [(_wall(experiment, workers=1), _wall(experiment, workers=2)) for _ in range(1 if quick else 5)]
+    return entry([one / two for one, two in pairs], "wall time with one worker process over wall time with two, kernel")
+
+
+def time_exponent(*, quick: bool = False) -> dict[str, object]:
+    """Return the exponent b with which the time of an experiment grows in its runs, time = a runs^b."""
+    sizes = (100, 400, 1_600) if quick else (1_000, 4_000, 16_000)
+    kernel = [_exponent(sizes, "kernel") for _ in range(1 if quick else 3)]
+    more: dict[str, object] = {"runs": list(sizes)}
+    from harness_lab.simulate import fast
+
+    if fast.installed():
+        large = (1_000, 4_000) if quick else (1_000, 10_000, 100_000, 1_000_000)
+        _stream(large[0], "fast")
+        more |= {"fast": round(_exponent(large, "fast"), 3), "fast_runs": list(large)}
+    return (
+        entry(kernel, "exponent of time in runs, streamed to a file, kernel; beside it that of the fast engine") | more
+    )
+
+
+def rss_growth(*, quick: bool = False) -> dict[str, object]:
+    """Return peak memory of ten times as many streamed runs over that of one time, each in a process of its own."""
+    from harness_lab.simulate import fast
+
+    engine = "fast" if fast.installed() else "kernel"
+    few = 1_000 if quick else 100_000
+    peaks = [_peak(engine, runs) for runs in (few, 10 * few)]
+    what = f"peak memory of {10 * few:,} runs over that of {few:,}, streamed to a file, {engine} engine"
+    return entry([peaks[1] / peaks[0]], what) | {"peak_mib": [round(peak / 1024) for peak in peaks]}
+
+
+def sweep1000_vs_one_run(*, quick: bool = False) -> dict[str, object]:
+    """Return the time of a sweep over a thousand ceilings, in times of one simulation of the same runs."""
+    import numpy as np
+
+    from harness_lab.policies import shared_ledger
+    from harness_lab.simulate.sweep import sweep
+
+    experiment = tree_experiment(50 if quick else 1_500).with_policies(shared_ledger(10_000, 50.0))
+    values = np.linspace(0.001, 2.0, 1000)
+    one = lambda: experiment.run(engine="kernel", backend="serial", progress=False)  # noqa: E731
+    ratios = [
+        _seconds(lambda: sweep(experiment, "cost", values, progress=False)) / _seconds(one)
+        for _ in range(1 if quick else 5)
+    ]
+    return entry(ratios, "every outcome under each of 1,000 ceilings on cost, in simulations of the same runs")
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def _wall(experiment: Experiment, *, workers: int, runs: range | None = None) -> float:
+    start = time.perf_counter()
+    experiment.run(engine="kernel", backend="loky", workers=workers, only=runs, progress=False)
     return time.perf_counter() - start
+
+
+def _stream(runs: int, engine: Any) -> None:
+    import tempfile
+    from pathlib import Path
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.parquet"
+        tree_experiment(runs).stream(path, engine=engine, backend="serial", progress=False)
+
+
+def _exponent(sizes: tuple[int, ...], engine: str) -> float:
+    """Return the slope of log time in log runs, by least squares."""
+    points = [(math.log(runs), math.log(_seconds(lambda runs=runs: _stream(runs, engine)))) for runs in sizes]  # type: ignore[misc]
+    mean_x, mean_y = (math.fsum(values) / len(points) for values in zip(*points, strict=True))
+    above = math.fsum((x - mean_x) * (y - mean_y) for x, y in points)
+    return above / math.fsum((x - mean_x) ** 2 for x, _ in points)
+
+
+def _peak(engine: str, runs: int) -> int:
+    """Return the peak resident memory of a process that streams some runs, KiB."""
+    done = subprocess.run(  # noqa: S603 - this interpreter, this program
+        [sys.executable, "-c", _STREAM, engine, str(runs)], check=True, capture_output=True, text=True
+    )
+    return int(done.stdout)

@@ -1,7 +1,7 @@
 """The agent tree that the engines are measured on: three levels, shared money, slots, time limits, failing calls.
 
 Up to 12 calls at the root and two fan-outs of three; a child makes up to 6 calls and may fan out once more; its
-children make up to 4. Two children of one parent work at once, the third waits for a slot; a child lives two minutes at
+children make up to 4. Two children of one parent work at once, the third waits for a slot; a child lives one minute at
 most; 3 % of the calls fail and are retried.
 """
 
@@ -15,7 +15,7 @@ from harness_lab.stats.distributions import Distribution
 from harness_lab.usage import amounts
 
 SLOTS = 2
-TIMEOUT_S = 120.0
+TIMEOUT_S = 60.0
 
 
 def money() -> PolicySpec:
