@@ -97,7 +97,8 @@ def _killed(case: Case, preset: str | None) -> Answer:
             _end(scope, child, how)
     after = _again(scope)
     states = {child.key: child.state for child in after.children}
-    done = [_start(after, key, era, key=key, again=True) for key, _ in told]
+    answers = [after.spawn(key, ask_of(CHILD, era), key=key, again=era == "E1") for key, _ in told]
+    done = [child for child in answers if isinstance(child, Child)]
     again = [child for child in done if child.prior != "done"]
     for child in again:
         _end(after, child, "done")
@@ -107,6 +108,7 @@ def _killed(case: Case, preset: str | None) -> Answer:
         "rehydrated": [child.key for child in done if child.prior == "done"],
         "re_executed": [child.key for child in again],
         "kind": "winner" if best is not None and not leaks else "no-winner",
+        "reasons": [REASONS[answer.code] for answer in answers if not isinstance(answer, Child)],
         **{f"old_{key}_status": state for key, state in states.items()},
     }
 
