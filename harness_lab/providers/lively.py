@@ -29,11 +29,12 @@ Split = tuple[int, int, int]
 class LivelyAnswers(Answers):
     """One model's tables and thresholds as ints, those of its troubles among them."""
 
-    __slots__ = ("bills_failed", "cutoff", "late", "late_ns", "limits", "partial", "per_token", "recorded", "timeout",
-                 "timeout_ns", "ttl_ns", "twice")  # fmt: skip
+    __slots__ = ("bills", "bills_failed", "cutoff", "late", "late_ns", "limits", "partial", "per_token", "recorded",
+                 "timeout", "timeout_ns", "ttl_ns", "twice")  # fmt: skip
 
-    def __init__(self, profile: ModelProfile, prices: PriceTable, model: str) -> None:
-        super().__init__(profile, prices, model)
+    def __init__(self, profile: ModelProfile, provider: MockProvider, model: str) -> None:
+        super().__init__(profile, provider.prices, model)
+        self.bills = [(ns(at), _Tiers(prices, model)) for at, prices in provider.billing]
         self.timeout = self.error + draws.chance(profile.timeout_rate)
         self.cutoff = self.timeout + draws.chance(profile.cutoff_rate)
         self.partial = self.unreported + draws.chance(profile.partial_rate)
@@ -46,6 +47,13 @@ class LivelyAnswers(Answers):
         self.per_token = None if each is None else Table(each, NS_PER_S).draw
         self.limits = profile.limits
         self.recorded = profile.recorded
+
+    def bill(self, now: int, split: Split, output: int) -> int | None:
+        """Return what is really billed for a call that ends now, nano-dollars; None without a price."""
+        for at, tiers in reversed(self.bills):
+            if now >= at:
+                return tiers.cost(*split, output)
+        return self.cost(*split, output)
 
     def size(self, call: Call) -> tuple[int, int, int]:
         """Return output tokens, nanoseconds to the first of them, and nanoseconds for each."""
@@ -62,15 +70,25 @@ class LivelyAnswers(Answers):
         return min(output, self.max_output), latency, each
 
 
+class _Tiers(Answers):
+    """One model's prices by another table; nothing else is set."""
+
+    __slots__ = ()
+
+    def __init__(self, prices: PriceTable, model: str) -> None:
+        self.tiers = tuple((tier.above_input_tokens, tier.rates()) for tier in prices.models.get(model, ()))
+
+
 class _State:
     """What one model remembers in one world."""
 
-    __slots__ = ("meter", "sent", "warm")
+    __slots__ = ("meter", "sent", "sent_at", "warm")
 
     def __init__(self, answers: LivelyAnswers) -> None:
         self.meter = None if answers.limits is None else Meter(answers.limits)
         self.warm: dict[int, int] = {}
         self.sent: dict[int, Split] = {}
+        self.sent_at: dict[int, int] = {}
 
 
 class LivelyModel(MockModel):
@@ -80,7 +98,7 @@ class LivelyModel(MockModel):
 
     def __init__(self, provider: MockProvider) -> None:
         self._prices = provider.prices
-        self._lively = {name: LivelyAnswers(one, provider.prices, name) for name, one in provider.models.items()}
+        self._lively = {name: LivelyAnswers(one, provider, name) for name, one in provider.models.items()}
         self._models = dict(self._lively)
         self._states: dict[str, _State] = {}
 
@@ -98,13 +116,15 @@ class LivelyModel(MockModel):
             return 0  # it was not let through
         output, latency, each = answers.size(call)
         whole = latency + output * each
-        return answers.cost(*split, output * min(elapsed_ns, whole) // max(whole, 1))
+        sent = state.sent_at.get(call.key, 0)
+        return answers.bill(sent + elapsed_ns, split, output * min(elapsed_ns, whole) // max(whole, 1))
 
     async def complete(self, runtime: Runtime, call: Call) -> Reply:
         """Answer a call after its latency, if the limits let it through."""
         answers, state = self._lively[call.model], self._state(call.model)
         now = runtime.now()
         split = _split(answers, state, call, now)
+        state.sent_at[call.key] = now
         if state.meter is None:
             state.sent[call.key] = split
             return await self._answer(runtime, answers, call, split)
@@ -133,16 +153,15 @@ class LivelyModel(MockModel):
         output, latency, each = answers.size(call)
         if fate >= answers.cutoff:
             await runtime.sleep(latency + output * each)
-            return _reported(answers, call, split, output)
+            return _reported(answers, call, split, output, answers.bill(runtime.now(), split, output))
         if fate >= answers.timeout:
             part = output * (word & 0xFFFF_FFFF) >> 32
             await runtime.sleep(latency + part * each)
-            return PartialReply("failed", (1, sum(split), None, None, None), answers.cost(*split, part))
+            return PartialReply("failed", (1, sum(split), None, None, None), answers.bill(runtime.now(), split, part))
         await runtime.sleep(latency // 10 if fate < answers.error else answers.timeout_ns)
         if not answers.bills_failed:
             return Reply("failed", 0, 0, 0, 0, 0, 0)
-        cost = answers.cost(*split, 0)
-        return Reply("failed", *split, 0, cost, cost)
+        return Reply("failed", *split, 0, answers.cost(*split, 0), answers.bill(runtime.now(), split, 0))
 
 
 def _split(answers: LivelyAnswers, state: _State, call: Call, now: int) -> Split:
@@ -160,19 +179,19 @@ def _split(answers: LivelyAnswers, state: _State, call: Call, now: int) -> Split
     return call.input_total - read - write, read, write
 
 
-def _reported(answers: LivelyAnswers, call: Call, split: Split, output: int) -> Reply:
+def _reported(answers: LivelyAnswers, call: Call, split: Split, output: int, bill: int | None) -> Reply:
     """Return a completed call with what is reported of it."""
     cost = answers.cost(*split, output)
     word = draws.word(call.key, call.call, call.attempt, Purpose.USAGE_REPORTED)
     told = word >> 32
     copies = 2 if (word & 0xFFFF_FFFF) < answers.twice else 1
     if told >= answers.late and copies == 1:
-        return Reply("completed", *split, output, cost, cost)
+        return Reply("completed", *split, output, cost, bill)
     if told < answers.unreported:
-        return Reply("completed", *split, output, None, cost, reported=False)
+        return Reply("completed", *split, output, None, bill, reported=False)
     if told < answers.partial:
-        partial = PartialReply("completed", (1, sum(split), None, None, None), cost)
+        partial = PartialReply("completed", (1, sum(split), None, None, None), bill)
         partial.output = output  # the agent has the answer, and sends it again
         return partial
     late = answers.late_ns if told < answers.late else 0
-    return LateReply("completed", *split, output, cost, cost, late_ns=late, copies=copies)
+    return LateReply("completed", *split, output, cost, bill, late_ns=late, copies=copies)

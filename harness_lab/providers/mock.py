@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from harness_lab import draws
 from harness_lab.agents.ports import Call, Reply, Runtime, WorldModel
-from harness_lab.clock import NS_PER_S
+from harness_lab.clock import NS_PER_S, ns
+from harness_lab.errors import InputError
 from harness_lab.outcome import Purpose
 from harness_lab.pricing import PriceTable
 from harness_lab.pricing import _rules as price_rules
@@ -34,14 +35,23 @@ class MockProvider:
         How each model answers.
     prices : PriceTable
         What each model costs. A model without a price has unknown cost, never zero.
+    billing : tuple of (float, PriceTable)
+        What is really billed from an instant on: seconds from the start, ascending, and prices. Before the first, and
+        for reports and worst cases always, `prices` hold. So a table that went out of date drifts from the bill.
     """
 
     models: Mapping[str, ModelProfile] = field(default_factory=dict)
     prices: PriceTable = field(default_factory=PriceTable)
+    billing: tuple[tuple[float, PriceTable], ...] = ()
+
+    def __post_init__(self) -> None:
+        starts = [ns(at, what="billing") for at, _ in self.billing]
+        if starts != sorted(set(starts)) or any(at < 0 for at in starts):
+            raise InputError("billing", expected="ascending instants from 0", got=[at for at, _ in self.billing])
 
     def compile(self) -> WorldModel:
         """Make the draw tables; the result answers calls."""
-        if all(profile.plain for profile in self.models.values()):
+        if not self.billing and all(profile.plain for profile in self.models.values()):
             return MockModel(self)
         from harness_lab.providers.lively import LivelyModel  # it builds on this module
 

@@ -7,6 +7,7 @@ from harness_lab.simulate.explain import Timeline, explain
 from harness_lab.simulate.faults import ClockJumps, Fault, ParentCancelled, SlowStore, WorkerDies
 from harness_lab.simulate.fit import FittedWorld, fit_world
 from harness_lab.simulate.fit_check import FitCheck, check_fit
+from harness_lab.simulate.gallery import Scene, from_gallery, gallery
 from harness_lab.simulate.incident import replay
 from harness_lab.simulate.incident_result import Incident
 from harness_lab.simulate.kernel import Kernel
@@ -46,6 +47,7 @@ __all__ = [
     "Result",
     "Retry",
     "Scenario",
+    "Scene",
     "SimRuntime",
     "SlowStore",
     "Spawn",
@@ -59,6 +61,8 @@ __all__ = [
     "check_fit",
     "explain",
     "fit_world",
+    "from_gallery",
+    "gallery",
     "load_experiment",
     "plan_provider",
     "plan_workload",
