@@ -271,7 +271,7 @@ def messy_lines(table: Settlements) -> list[list[str]]:
     rows = [messy_row(lead) for lead in leads.to_dict("records")]
     place = {name: number for number, name in enumerate(MESSY_FIELDS)}
     rows[7][place["input_total"]] = "-41210"
-    rows[16][place["cost_usd"]] = "NaN"
+    rows[16][place["cost_usd"]] = "inf"
     rows[25][place["outcome"]] = "maybe"
     rows[34][place["output"]] = "many"
     rows[43][place["cache_read"]] = "999999999"
