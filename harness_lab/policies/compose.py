@@ -87,15 +87,17 @@ class Composed:
             If the parent is not a node of this policy.
         """
         parent = ask.parent
-        if parent is not None:
-            self._known(parent)
+        if parent is not None and parent.policy is not self:
+            raise _unknown(parent)
         memory = [None] * len(self.modules)
         ticket = Ticket(ask, parent, 0 if parent is None else parent.depth + 1, memory, now, self)
         return self._answer(ticket, self._spawns, now if type(now) is int else instant("now", now))
 
     def admit(self, ask: StepAsk, now: Time) -> Grant | Wait | Refusal:
         """Answer whether a step may start; raises what :meth:`spawn` raises."""
-        node = self._known(ask.node)
+        node = ask.node
+        if node.policy is not self:
+            raise _unknown(node)
         now = now if type(now) is int else instant("now", now)
         return self._answer(Ticket(ask, node, node.depth, node.memory, now, self), self._steps, now)
 
@@ -114,11 +116,15 @@ class Composed:
         UnknownTicket
             If this policy never gave that ticket; nothing moves.
         """
-        self._end(self._known(step), use, now)
+        if step.policy is not self:
+            raise _unknown(step)
+        self._end(step, use, now)
 
     def close(self, node: Ticket, use: Use, end: End, now: Time) -> None:
         """Take note that a node's work has really ended; raises what :meth:`settle` raises."""
-        self._end(self._known(node), use, now)
+        if node.policy is not self:
+            raise _unknown(node)
+        self._end(node, use, now)
 
     def cancel(self, node: Ticket, reason: str, now: Time) -> None:
         """Refuse whatever the subtree asks from now on; calls in flight end and are charged.
@@ -146,11 +152,6 @@ class Composed:
         """Yield answers to those who waited."""
         while self._news:
             yield self._news.popleft()
-
-    def _known(self, ticket: Ticket) -> Ticket:
-        if ticket.policy is not self:
-            raise UnknownTicket(f"{ticket} was not given by this policy")
-        return ticket
 
     def _answer(self, ticket: Ticket, modules: Sequence[Module], now: Time) -> Grant | Wait | Refusal:
         ask = ticket.ask
@@ -260,6 +261,10 @@ class Composed:
             module.hold(ticket, now)
         self._news.append(Granted(ticket, Grant(ticket)))
         return True
+
+
+def _unknown(ticket: Ticket) -> UnknownTicket:
+    return UnknownTicket(f"{ticket} was not given by this policy")
 
 
 def _was_cancelled(reason: str) -> Shortfall:

@@ -221,7 +221,7 @@ class SharedComposed(Composed):
     def give_up(self, step: Ticket, use: Use, now: Time) -> None:
         """Charge a step everywhere but where it could not be written: its hold there expires by rule."""
         commit: Any = self._commit
-        for module in reversed(self._asked(self._known(step).ask)):
+        for module in reversed(self._asked(step.ask)):
             if module is not commit:
                 module.settle(step, use, now)
         if commit is not None:
