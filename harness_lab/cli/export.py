@@ -72,6 +72,22 @@ def diff(
         sys.exit(1)
 
 
+def targets(
+    name: Annotated[str | None, typer.Argument(help="One of them: its settings, unit and scope.")] = None,
+) -> None:
+    """List where a config can be exported to, and what each place can be told."""
+    from harness_lab.export.pages import knob_table, target_list
+    from harness_lab.export.writers import target_of
+
+    if name is None:
+        print(target_list())
+        return
+    one = target_of(name)
+    version = f" {one.version}" if one.version else ""
+    print(f"{one.title}{version}; forms: {', '.join(one.forms)}; modes: {', '.join(one.modes)}")
+    print(knob_table(one) if one.knobs else "Everything in a config.")
+
+
 def schema() -> None:
     """Print the JSON Schema of a tuned config."""
     from harness_lab.export.schema import FILE

@@ -24,6 +24,8 @@ _PARTS: dict[Scope, tuple[Scope, ...]] = {"node": ("root", "child")}
 
 _RECORDED = ("calls", "cost", "input", "tokens", "time")
 """What records tell of every agent, so that a value can be derived again for another scope."""
+_SAID_BY_SCOPE = ("iteration_budget.whose", "iteration_budget.counts", "tree_limits.concurrency")
+"""A value is carried only where the target counts so."""
 _HOLDS = {
     "reservation_pool": "what a child asks for is not set aside before it starts, so siblings may spend each other's",
     "call_holds": "the worst case of a call is not held before it is sent, so the calls in flight may go past the cap",
@@ -45,13 +47,30 @@ def carry(draft: Draft, target: Target, derive: Derive | None = None) -> None:
     target.rest(draft)
     written = {one.value.partition(".")[0] for one in draft.carried}
     for value in values:
-        apart = value.quantity is None and "." in value.name and value.name.partition(".")[0] not in written
-        if value.name not in draft.done and not apart:
+        if value.name not in draft.done and not _kept(value, draft, target, written):
             why = refused.get(value.name) or _why(policy, value, covered.get(value.name, set()), target)
             if why:
                 draft.losses.append(Loss(str(value), why))
     if not target.holds:
         draft.losses += [Loss(kind, means) for kind, means in _HOLDS.items() if kind in written]
+    budget = policy.module("iteration_budget")
+    if "iteration_budget" in written and not target.holds and budget.max_refunds != 0:
+        draft.losses.append(Loss("iteration_budget", "programmatic turns are not given back"))
+
+
+def _kept(value: Value, draft: Draft, target: Target, written: set[str]) -> bool:
+    """Whether an axis needs no word: the target answers so too, or nothing of its module is carried."""
+    if value.quantity is not None:
+        return False
+    kind, _, parameter = value.name.rpartition(".")
+    if kind == "at_limit" or not kind:
+        return target.at_limit is not None and getattr(target.at_limit, parameter, None) == value.amount
+    if kind not in written or value.name in _SAID_BY_SCOPE:
+        return True
+    if value.name == "iteration_budget.max_refunds":
+        return bool(value.amount == 0)
+    there = next((module for module in target.model(draft.values) if module.kind == kind), None)
+    return there is not None and getattr(there, parameter) == value.amount
 
 
 def _turn(

@@ -168,8 +168,7 @@ def read_back(target: str | Target, files: Mapping[str, str] | str, *, form: str
     values = place.forms[chosen].read({"": files} if isinstance(files, str) else files)
     if "policy" in values:
         return PolicySpec.from_dict(values["policy"])
-    modules = place.model(values)
-    return PolicySpec(name=f"as {place.name} enforces it", modules=modules)
+    return PolicySpec(name=f"as {place.name} enforces it", modules=place.model(values), at_limit=place.at_limit)
 
 
 def _form(place: Target, form: str | None) -> str:

@@ -17,7 +17,7 @@ from harness_lab.export.check import check_export
 from harness_lab.export.meter import MeterSpec
 from harness_lab.export.scopes import from_records
 from harness_lab.export.tuned import config_of
-from harness_lab.policies import PolicySpec, compose, iteration_budget, shared_ledger, tree_limits
+from harness_lab.policies import PolicySpec, compose, iteration_budget, preset, shared_ledger, tree_limits
 from harness_lab.simulate import load_experiment
 
 if TYPE_CHECKING:
@@ -70,8 +70,16 @@ def test_a_ledger_that_a_target_counts_alike_decides_alike() -> None:
 @pytest.mark.parametrize("target", ["openai-agents", "langgraph", "crewai"])
 def test_a_count_for_each_agent_decides_alike_where_each_agent_is_counted(target: str) -> None:
     _, experiment = shipped()
-    policy = iteration_budget(9, max_refunds=0)
+    policy = replace(iteration_budget(9, max_refunds=0), at_limit=TARGETS[target].at_limit)
     assert check_export(export(policy, target), policy, experiment).same
+
+
+@pytest.mark.parametrize(("name", "target"), [("tanstack-1520", "tanstack"), ("hermes-0.19", "hermes")])
+def test_a_preset_goes_to_its_own_system_without_loss_and_decides_alike(name: str, target: str) -> None:
+    _, experiment = shipped()
+    written = export(preset(name), target)
+    assert written.losses == ()
+    assert check_export(written, preset(name), experiment).same
 
 
 def test_what_a_lost_limit_costs_is_said() -> None:

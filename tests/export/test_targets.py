@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -14,6 +15,7 @@ from harness_lab.export.values import childless, values_of
 from harness_lab.export.writers import target_of
 from harness_lab.floors import FloorKey, FloorRow, FloorTable
 from harness_lab.policies import (
+    AtLimit,
     PolicySpec,
     compose,
     iteration_budget,
@@ -49,6 +51,8 @@ def configs(draw: st.DrawFn) -> TunedConfig:
     ]
     chosen = draw(st.lists(st.sampled_from(range(len(parts))), unique=True, min_size=1))
     policy = compose(*(parts[i] for i in chosen), name=draw(names))
+    if draw(st.booleans()):
+        policy = replace(policy, at_limit=AtLimit(warn_at=draw(st.none() | st.floats(0, 1)), cheaper_model=draw(names)))
     found = draw(st.lists(names, unique=True, max_size=2))
     agents = [AgentLimits(name=n, description=draw(names), max_calls=draw(counts), model=draw(names)) for n in found]
     return TunedConfig(policy, provenance=PROVENANCE, agents=agents)
@@ -142,6 +146,15 @@ def test_the_mode_is_carried_where_the_target_has_one() -> None:
 def test_defaults_are_not_losses() -> None:
     losses = export(compose(tree_limits(2, 3), reservation_pool(tokens=5)), "codex").losses
     assert [loss.value for loss in losses] == ["reservation_pool.tokens = 5"]
+    assert export(iteration_budget(20, max_refunds=0), "openai-agents").losses == ()
+
+
+def test_how_a_module_answers_is_lost_where_the_target_answers_otherwise() -> None:
+    policy = replace(iteration_budget(20), at_limit=AtLimit(then="wrap-up", warn_at=0.7), max_wait_s=5.0)
+    assert {loss.value for loss in export(policy, "openai-agents").losses} == {
+        "iteration_budget", "max_wait_s = 5.0", "at_limit.then = wrap-up", "at_limit.warn_at = 0.7",
+    }  # fmt: skip
+    assert "at_limit.then = wrap-up" not in {loss.value for loss in export(policy, "hermes").losses}
 
 
 def test_a_value_of_another_scope_is_refused_and_says_so() -> None:

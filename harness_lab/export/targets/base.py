@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from harness_lab.export.document import AgentLimits, Evidence, Mode
     from harness_lab.export.targets.amounts import Amount
     from harness_lab.export.values import Quantity, Scope
-    from harness_lab.policies import ModuleSpec
+    from harness_lab.policies import AtLimit, ModuleSpec
 
 Files = Mapping[str, str]
 """Contents by path, relative to where the target looks for them."""
@@ -183,6 +183,8 @@ class Target:
         What a limit can do there; see :data:`harness_lab.export.document.MODES`.
     rest : callable
         Carries what is no knob (agents, period budgets, floors).
+    at_limit : AtLimit or None
+        What happens there at a limit, where it is more than a stop.
     version : str
         The version whose settings these are.
     """
@@ -195,6 +197,7 @@ class Target:
     holds: bool = False
     modes: tuple[Mode, ...] = ("enforce",)
     rest: Callable[[Draft], None] = _nothing
+    at_limit: AtLimit | None = None
     version: str = ""
 
 

@@ -28,7 +28,7 @@ KNOBS = (
     Knob(
         key=CHILDREN, quantity="children", bounds=("tree",), unit="agent threads open at once, without the main one",
         scope="one session", amount=Count(least=1, most=INT32, why=_ZERO), default="a number of threads of its own",
-        note="a start beyond it is refused, not queued; the name before 2026-07 is max_threads",
+        note="a start beyond it is refused, not queued; older versions call it max_threads",
     ),
     Knob(
         key=DEPTH, quantity="depth", bounds=("tree",), unit="levels below the main agent", scope="one session",

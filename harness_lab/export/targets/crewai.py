@@ -10,6 +10,7 @@ from harness_lab.export.forms.text import comments, mapping, only_file, pick
 from harness_lab.export.targets.amounts import INT32, Count, Seconds
 from harness_lab.export.targets.base import Carried, Draft, Knob, Target, Values, agents_lost, label
 from harness_lab.export.targets.modules import meter, tree
+from harness_lab.policies import AtLimit
 
 if TYPE_CHECKING:
     from harness_lab.export.targets.base import Files
@@ -75,6 +76,12 @@ def _model(values: Values) -> tuple[ModuleSpec, ...]:
 
 
 TARGET = Target(
-    name="crewai", title="CrewAI", version="1.15", knobs=KNOBS, forms={"yaml": AgentsYaml()}, model=_model,
+    name="crewai",
+    title="CrewAI",
+    version="1.15",
+    knobs=KNOBS,
+    forms={"yaml": AgentsYaml()},
+    model=_model,
+    at_limit=AtLimit(then="wrap-up"),
     rest=_extra,
-)  # fmt: skip
+)

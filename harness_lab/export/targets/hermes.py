@@ -8,6 +8,7 @@ from harness_lab.export.forms.data import Yaml
 from harness_lab.export.targets.amounts import INT32, Count, Seconds
 from harness_lab.export.targets.base import Draft, Knob, Target, Values, agents_lost
 from harness_lab.export.targets.modules import meter, tree
+from harness_lab.policies import AtLimit
 
 if TYPE_CHECKING:
     from harness_lab.policies import ModuleSpec
@@ -55,12 +56,17 @@ def _extra(draft: Draft) -> None:
 def _model(values: Values) -> tuple[ModuleSpec, ...]:
     turns, iterations, depth, children, seconds = (values.get(key) for key in KEYS)
     limits = tree(
-        max_depth=depth, max_concurrent=children, timeout_s=seconds, concurrency="parent", on_timeout="detach"
+        max_depth=depth,
+        max_concurrent=children,
+        timeout_s=seconds,
+        concurrency="parent",
+        on_timeout="detach",
+        give_back=False,
     )
     return (*limits, *meter(calls=turns, whose="root"), *meter(calls=iterations, whose="child"))
 
 
 TARGET = Target(
     name="hermes", title="hermes-agent", version="0.19.0", knobs=KNOBS,
-    forms={"yaml": Yaml(file="config.yaml", keys=KEYS)}, model=_model, rest=_extra,
+    forms={"yaml": Yaml(file="config.yaml", keys=KEYS)}, model=_model, at_limit=AtLimit(then="wrap-up"), rest=_extra,
 )  # fmt: skip

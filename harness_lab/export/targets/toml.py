@@ -67,7 +67,7 @@ def _without_none(modules: dict[str, dict[str, object]]) -> dict[str, object]:
 
 
 def _one_of_a_kind(draft: Draft) -> None:
-    """Carry everything that a table in an experiment file can hold: one module of a kind, and no `at_limit`."""
+    """Carry everything that a table in an experiment file can hold: one module of a kind."""
     whole(draft)
     stored = draft.values["policy"]
     kinds: set[str] = set()
@@ -76,8 +76,6 @@ def _one_of_a_kind(draft: Draft) -> None:
             stored["modules"].remove(module)
             draft.losses.append(Loss(f"a second {module['kind']}", "a table has one module of a kind"))
         kinds.add(module["kind"])
-    if stored.pop("at_limit", None) is not None:
-        draft.losses.append(Loss("at_limit", "a table cannot say what happens at a limit, so the node stops"))
 
 
 TARGET = Target(
