@@ -42,6 +42,8 @@ class AgentResponse:
         Of this run and all that it started.
     tree : RunUsage
         Of the whole tree so far.
+    warnings : tuple of str
+        What its last call was granted with: which limits are full beyond the share of ``AtLimit(warn_at=...)``.
     """
 
     run_id: str
@@ -53,6 +55,7 @@ class AgentResponse:
     pending_approvals: tuple[PendingApproval, ...]
     usage: RunUsage
     tree: RunUsage
+    warnings: tuple[str, ...] = ()
 
     @property
     def cut_off(self) -> bool:
@@ -103,6 +106,7 @@ def response_of(conversation: Conversation, record: NodeRecord) -> AgentResponse
         pending_approvals=tuple(conversation.pending) if closing.outcome is Outcome.AWAITING_APPROVAL else (),
         usage=place.tree.usage(place.path),
         tree=RunUsage.of_tree(place.tree.ledger.ledger),
+        warnings=tuple(record.warnings),
     )
 
 

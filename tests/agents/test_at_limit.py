@@ -174,3 +174,9 @@ def test_an_agent_pauses_at_its_limit_and_says_why() -> None:
 def test_an_agent_goes_on_with_the_cheaper_model() -> None:
     _, client, _ = run(AtLimit(cheaper_model="small", cheaper_at=0.5), [TOOL, TOOL])
     assert [request.model for request in client.requests] == ["big", "small"]
+
+
+def test_an_agent_is_warned_from_a_share_on_and_not_before() -> None:
+    half, _, _ = run(AtLimit(warn_at=0.5), [TOOL, DONE])
+    assert (half.outcome, half.warnings) == (Outcome.COMPLETED, ("calls: 1 of 2 used or held",))
+    assert run(AtLimit(warn_at=0.9), [TOOL, DONE])[0].warnings == ()
