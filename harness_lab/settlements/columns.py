@@ -14,6 +14,9 @@ from harness_lab.outcome import CHANNELS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+MAX_TEXT: Final = 2_000
+"""Characters a text may have; the table holds names and ids, no prose."""
+
 DType = Literal["Int64", "string", "boolean", "Float64"]
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
 
+from harness_lab.settlements.columns import MAX_TEXT
 from harness_lab.settlements.context import canonical
-from harness_lab.settlements.rows import MAX_TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

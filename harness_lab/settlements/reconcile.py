@@ -11,7 +11,6 @@ import pandas as pd
 from harness_lab.clock import NS_PER_S
 from harness_lab.errors import InputError
 from harness_lab.settlements.model_usage import unpacked
-from harness_lab.settlements.readers.presets import Preset
 from harness_lab.settlements.settlements import Settlements
 from harness_lab.usage import NUSD_PER_USD
 
@@ -25,11 +24,13 @@ UNKNOWN: Final = "unknown"
 
 _WRITES: Final = ("usage_input_tokens_cache_write_5m", "usage_input_tokens_cache_write_1h")
 
+_WRITTEN: Final = "cache_writes"
+
 
 def _cache_writes(row: Mapping[str, Any]) -> dict[str, Any]:
     """Add up cache writes, which the export counts apart by their lifetime."""
     told = [int(str(row[name])) for name in _WRITES if str(row.get(name)).isdecimal()]
-    return {**row, "cache_writes": sum(told) if told else None}
+    return {**row, _WRITTEN: sum(told) if told else None}
 
 
 BILLS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -40,15 +41,11 @@ BILLS: Final[Mapping[str, Mapping[str, str]]] = {
         "record_unit": "=key-day", "start": "start_time", "model": "model", "input_total": "input_tokens",
         "cache_read": "input_cached_tokens", "output": "output_tokens", "calls": "num_model_requests",
     },
-    "anthropic-usage": Preset(
-        {
-            "record_unit": "=key-day", "start": "usage_date_utc", "model": "model_version",
-            "input_fresh": "usage_input_tokens_no_cache", "cache_read": "usage_input_tokens_cache_read",
-            "cache_write": "cache_writes", "cache_write_1h": _WRITES[1], "output": "usage_output_tokens",
-        },
-        required=("usage_date_utc", "model_version"),
-        prepare=_cache_writes,
-    ),
+    "anthropic-usage": {
+        "record_unit": "=key-day", "start": "usage_date_utc", "model": "model_version",
+        "input_fresh": "usage_input_tokens_no_cache", "cache_read": "usage_input_tokens_cache_read",
+        "cache_write": _WRITTEN, "cache_write_1h": _WRITES[1], "output": "usage_output_tokens",
+    },
     "anthropic-costs": {
         "record_unit": "=key-day", "start": "usage_date_utc", "model": "model", "cost_usd": "cost_usd",
     },
@@ -224,11 +221,14 @@ def reconcile(
 
 def _read(bill: str | os.PathLike[str], columns: Mapping[str, str] | str | None) -> Settlements:
     from harness_lab.settlements.read import read
+    from harness_lab.settlements.readers.presets import Preset
 
     if isinstance(columns, str):
         if columns not in BILLS:
             raise InputError("columns", expected=f"a column map or one of {', '.join(sorted(BILLS))}", got=columns)
         columns = BILLS[columns]
+        if _WRITTEN in columns.values():
+            columns = Preset(columns, required=("usage_date_utc", "model_version"), prepare=_cache_writes)
     return read(bill, columns=columns, ids="kept")
 
 

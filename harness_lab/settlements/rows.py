@@ -13,13 +13,10 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic import model_validator as validates
 
 from harness_lab.outcome import Cause, Outcome
-from harness_lab.settlements.columns import CALL_COLUMNS, NODE_COLUMNS, PARTS, SIGNED, SUBSETS, Column
+from harness_lab.settlements.columns import CALL_COLUMNS, MAX_TEXT, NODE_COLUMNS, PARTS, SIGNED, SUBSETS, Column
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-MAX_TEXT: Final = 2_000
-"""Characters a text may have; the table holds names and ids, no prose."""
 
 _MAX_COUNT: Final = 2**62
 
