@@ -33,6 +33,7 @@ _OUTCOMES = {
     Code.TIME_EXHAUSTED: Outcome.TIMED_OUT,
     Code.DEADLINE: Outcome.TIMED_OUT,
     Code.CANCELLED: Outcome.CANCELLED,
+    Code.ACCOUNT_UNAVAILABLE: Outcome.FAILED,  # no verdict on the run: asking again may succeed
 }
 
 
@@ -247,7 +248,8 @@ class Harness:
                 if told.status == "completed":  # type: ignore[union-attr]
                     with suppress(StopIteration):
                         brain.send(told)
-        return End(_OUTCOMES.get(refusal.code, Outcome.EXHAUSTED), refusal.code, Cause.LIMIT)
+        outcome = _OUTCOMES.get(refusal.code, Outcome.EXHAUSTED)
+        return End(outcome, refusal.code, Cause.INFRASTRUCTURE if outcome is Outcome.FAILED else Cause.LIMIT)
 
     def _keep(self, record: NodeRecord, call: Call, reply: Reply | None, started: Any) -> None:
         if self.keep_calls:

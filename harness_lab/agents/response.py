@@ -29,7 +29,7 @@ class AgentResponse:
     text : str
         The model's last text. No finished answer where `stopped_because` says something.
     outcome : Outcome
-        completed, exhausted, timed_out, cancelled or awaiting_approval.
+        completed, exhausted, timed_out, cancelled or awaiting_approval; failed where an account could not be asked.
     finish_reason : str
         The provider's own, ``budget_exhausted``, ``cancelled`` or ``awaiting_approval``.
     stopped_because : str or None
@@ -83,6 +83,8 @@ def closing_of(conversation: Conversation, record: NodeRecord) -> Closing:
     if outcome is Outcome.AWAITING_APPROVAL and record.refusal is not None:
         why = reason_of(record.refusal)
         return Closing(outcome=outcome, finish_reason="awaiting_approval", stopped_because=why)
+    if outcome is Outcome.FAILED and record.refusal is not None:
+        return Closing(outcome=outcome, finish_reason=None, stopped_because=reason_of(record.refusal))
     if outcome not in _CUT:
         return Closing(outcome=outcome, finish_reason=conversation.finish_reason, stopped_because=None)
     spoken = conversation.place.service.rules.cancel_inside == "cancelled"
@@ -149,4 +151,4 @@ def _verdict(conversation: Conversation, record: NodeRecord) -> tuple[Outcome, s
         return Outcome.CANCELLED, closing.stopped_because
     if closing.outcome in _CUT:
         return Outcome.EXHAUSTED, closing.stopped_because
-    return closing.outcome, None
+    return closing.outcome, closing.stopped_because

@@ -200,3 +200,16 @@ def test_what_is_no_policy_is_refused_in_one_line() -> None:
         runtime_of(shadow=shared_ledger(1))
     with pytest.raises(InputError, match="policy: expected a PolicySpec"):
         Shadowed(shared_ledger(1).start())  # type: ignore[arg-type]
+
+
+def test_a_run_whose_account_cannot_be_asked_has_failed_and_may_be_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(self: DurableAccount, *args: Any, **options: Any) -> Any:
+        raise AccountUnavailable(self.path, "the disk is gone")
+
+    monkeypatch.setattr(DurableAccount, "hold", gone)
+    with runtime_of(account(tmp_path / "a.db", calls=8)) as runtime:
+        end = asyncio.run(go(runtime))
+    assert end.outcome is Outcome.FAILED
+    assert "the disk is gone" in (end.stopped_because or "")
