@@ -12,7 +12,6 @@ import pandas as pd
 from harness_lab.analyze.floors import PATH, UNKNOWN, Floors, floors
 from harness_lab.analyze.frames import Data, Floats, column, nodes_of, numbers
 from harness_lab.errors import InputError
-from harness_lab.settlements import Settlements
 from harness_lab.stats.estimates import percent
 from harness_lab.stats.quantiles import wilks_n
 
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
     from harness_lab.analyze.floors import PathFloor
     from harness_lab.floors import FloorKey
+    from harness_lab.settlements import Settlements
 
 Why = Literal["unmeasured", "stale", "thin"]
 CONFIDENCE: Final = 0.95
@@ -207,7 +207,7 @@ def with_results(settlements: Settlements, results: Settlements, found: Floors) 
     nodes = settlements.nodes
     paths = zip(*(column(nodes, name).astype("string").fillna("").tolist() for name in PATH), strict=True)
     keep = [tuple(value or None for value in path) not in retired for path in paths]
-    return Settlements.concat([replace(settlements, nodes=nodes[keep]), results])
+    return type(settlements).concat([replace(settlements, nodes=nodes[keep]), results])
 
 
 def _need(found: Floors, path: PathFloor, goal: int) -> tuple[Why | None, int]:
