@@ -93,8 +93,11 @@ __all__ = [  # noqa: RUF022 - by what one does with them
 ]
 
 if TYPE_CHECKING:
-    from harness_lab.analyze import ceiling, ceiling_curve, compare, distribution, run_table
-    from harness_lab.analyze import floors as derive_floors
+    # Functions that bear their module's name are taken from there: a package that is half read has only the module.
+    from harness_lab.analyze import ceiling, ceiling_curve, run_table
+    from harness_lab.analyze.compare import compare
+    from harness_lab.analyze.distribution import distribution
+    from harness_lab.analyze.floors import floors as derive_floors
     from harness_lab.export import TunedConfig
     from harness_lab.floors import FloorKey, FloorTable, preflight
     from harness_lab.policies import (
@@ -107,7 +110,8 @@ if TYPE_CHECKING:
     )
     from harness_lab.pricing import Price, PriceTable, from_genai_prices
     from harness_lab.providers import MockProvider, ModelProfile
-    from harness_lab.settlements import Settlements, read
+    from harness_lab.settlements import Settlements
+    from harness_lab.settlements.read import read
     from harness_lab.simulate import (
         AgentProfile,
         Experiment,
@@ -115,12 +119,12 @@ if TYPE_CHECKING:
         Scenario,
         Spawn,
         Workload,
-        explain,
         fit_world,
         load_experiment,
-        replay,
-        sweep,
     )
+    from harness_lab.simulate.explain import explain
+    from harness_lab.simulate.incident import replay
+    from harness_lab.simulate.sweep import sweep
     from harness_lab.stats import Distribution
     from harness_lab.usage import amounts
 
