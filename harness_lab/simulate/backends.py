@@ -7,6 +7,7 @@ company it is simulated.
 from __future__ import annotations
 
 import os
+import warnings
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import islice
@@ -82,7 +83,19 @@ def run_on(backend: Backend, workers: int, jobs: Iterable[tuple[Callable[..., T]
         left = iter(jobs)
         wave = _WAVE * (workers if workers > 0 else parallel._effective_n_jobs())
         while batch := [delayed(function)(*arguments) for function, arguments in islice(left, wave)]:
-            yield from parallel(batch)
+            yield from _until_left(parallel(batch))
+
+
+def _until_left(made: Iterable[T]) -> Iterator[T]:
+    """Yield results; whoever leaves before the end cancels what is under way, which is no news to be warned of."""
+    try:
+        for one in made:  # noqa: UP028 - "yield from" would hand the end on, and joblib would warn
+            yield one
+    finally:
+        if hasattr(made, "close"):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)
+                made.close()
 
 
 def _return_as(backend: Backend) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -13,15 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness_lab import files
-from harness_lab.errors import ReadError
+from harness_lab.errors import InputError, ReadError
 from harness_lab.settlements import Settlements
 from harness_lab.settlements.columns import CALL_COLUMNS, NODE_COLUMNS
-from harness_lab.settlements.report import ReadReport
 from harness_lab.settlements.schema import SCHEMA_VERSION, conform_calls, conform_nodes
-from harness_lab.settlements.store import ARROW, REPORT_KEY, VERSION_KEY, calls_path
+from harness_lab.settlements.store import ARROW, VERSION_KEY, calls_path
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Self
 
@@ -49,27 +48,36 @@ class TableFile:
 
     def __init__(self, path: str | os.PathLike[str], *, calls: bool) -> None:
         self.path = Path(path)
-        places = {"nodes": self.path} | ({"calls": calls_path(self.path)} if calls else {})
-        self._moves = {name: files.replacing(place) for name, place in places.items()}
+        self._places = {"nodes": self.path} | ({"calls": calls_path(self.path)} if calls else {})
+        self._parts: dict[str, Path] = {}
         self._writers: dict[str, pq.ParquetWriter] = {}
-        self._waiting: dict[str, list[pa.Table]] = {name: [] for name in places}
-        self._rows = dict.fromkeys(places, 0)
+        self._waiting: dict[str, list[pa.Table]] = {name: [] for name in self._places}
 
     def __enter__(self) -> Self:
-        files.target(self.path)
-        for name, move in self._moves.items():
+        for name, place in self._places.items():
+            target = files.target(place)
+            self._parts[name] = target.with_name(f".{os.getpid()}-{id(self)}-{name}.part")
             schema = _SCHEMAS[name].with_metadata({VERSION_KEY: str(SCHEMA_VERSION)})
-            self._writers[name] = pq.ParquetWriter(move.__enter__(), schema, compression="zstd")
+            try:
+                self._writers[name] = pq.ParquetWriter(self._parts[name], schema, compression="zstd")
+            except OSError as error:
+                why = os.strerror(error.errno) if error.errno else str(error)
+                raise InputError(str(place), expected="a place that can be written to", got=why) from None
         return self
 
-    def __exit__(self, *error: Any) -> None:
-        for name, writer in self._writers.items():
-            if error[0] is None:
-                self._flush(name)
-            writer.close()
-        for move in self._moves.values():
-            move.__exit__(*error)
-        if error[0] is None and "calls" not in self._moves:
+    def __exit__(self, failed: Any, *_: Any) -> None:
+        try:
+            for name, writer in self._writers.items():
+                if failed is None:
+                    self._flush(name)
+                writer.close()
+            if failed is None:
+                for name, part in self._parts.items():
+                    part.replace(files.target(self._places[name]))
+        finally:
+            for part in self._parts.values():
+                part.unlink(missing_ok=True)
+        if failed is None and "calls" not in self._places:
             files.remove(calls_path(self.path))
 
     def add(self, block: Block) -> None:
@@ -80,10 +88,7 @@ class TableFile:
 
     def seal(self, manifest: Mapping[str, Any]) -> None:
         """Put the manifest into the file."""
-        rows = self._rows["nodes"] + sum(len(table) for table in self._waiting["nodes"])
-        report = json.dumps(ReadReport(files=1, read=rows, kept=rows).to_dict())
-        told = {MANIFEST_KEY.decode(): json.dumps(manifest), REPORT_KEY.decode(): report}
-        self._writers["nodes"].add_key_value_metadata(told)
+        self._writers["nodes"].add_key_value_metadata({MANIFEST_KEY.decode(): json.dumps(manifest)})
 
     def _add(self, name: str, frame: pd.DataFrame) -> None:
         self._waiting[name].append(pa.Table.from_pandas(frame, schema=_SCHEMAS[name], preserve_index=False))
@@ -95,7 +100,6 @@ class TableFile:
         if waiting:
             table = pa.concat_tables(waiting).replace_schema_metadata({VERSION_KEY: str(SCHEMA_VERSION)})
             self._writers[name].write_table(table, row_group_size=ROWS)
-            self._rows[name] += len(table)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -180,13 +184,17 @@ def read_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
     """
     expected = "a result of an experiment (Parquet with a manifest)"
     try:
-        metadata = pq.read_schema(path).metadata or {}
+        metadata = pq.read_metadata(path).metadata or {}
         manifest: dict[str, Any] = json.loads(metadata[MANIFEST_KEY])
     except FileNotFoundError:
         raise ReadError(str(path), expected=expected, got="no such file") from None
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
-        raise ReadError(str(path), expected=expected, got=str(error).partition("\n")[0] or "no manifest") from None
+        raise ReadError(str(path), expected=expected, got=_why(error)) from None
     return manifest
+
+
+def _why(error: Exception) -> str:
+    return "no manifest" if isinstance(error, KeyError) else str(error).partition("\n")[0]
 
 
 def write_result(path: str | os.PathLike[str], settlements: Settlements, manifest: Mapping[str, Any]) -> Path:
