@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 import pandas as pd
@@ -16,11 +16,14 @@ from harness_lab.analyze.figures import METRICS, PolicyFigures, policy_figures
 from harness_lab.analyze.frames import nodes_of, row_codes, text
 from harness_lab.analyze.grouping import AUTO, CANDIDATES, choose_cluster
 from harness_lab.analyze.runs import run_table
+from harness_lab.analyze.switches import switches, switches_text
 from harness_lab.errors import InputError
 from harness_lab.stats.estimates import Estimate, check_confidence, percent
 from harness_lab.stats.notes import notes_below
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from matplotlib.figure import Figure
 
     from harness_lab.analyze.frames import Data
@@ -28,6 +31,18 @@ if TYPE_CHECKING:
 
 _USED: Final = frozenset((*METRICS, *CANDIDATES, "policy", "scenario", "outcome", "cause", "calls", "overspent"))
 """Columns of the run table that a comparison rests on."""
+
+
+class HasManifest(Protocol):
+    """The result of an experiment: its settlements, and the policies that it was made with."""
+
+    @property
+    def settlements(self) -> Any:
+        """The table."""
+
+    @property
+    def manifest(self) -> Mapping[str, Any]:
+        """What is needed to get it again; ``specs`` are the policies by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -52,6 +67,9 @@ class Comparison:
         Confidence of each interval, and 1 less the error rate of the verdict over all comparisons together.
     cluster : str or None
         Column whose rows were taken as alike; None: runs were taken as independent.
+    switches : DataFrame or None
+        In which switches each policy differs from the baseline: ``policy, switch, baseline, value``; None: the policies
+        themselves were not at hand.
     """
 
     baseline: str
@@ -62,6 +80,7 @@ class Comparison:
     paired: int
     confidence: float
     cluster: str | None
+    switches: pd.DataFrame | None = None
 
     def to_frame(self) -> pd.DataFrame:
         """Return each policy's figures: ``policy, metric, unit`` and the fields of the estimate."""
@@ -109,6 +128,8 @@ class Comparison:
             f"under all. Baseline: {self.baseline}."
         ]
         lines += [f"- {one}" for one in self.policies]
+        if self.switches is not None:
+            lines += switches_text(self.switches, [one.policy for one in self.policies], baseline=self.baseline)
         lines += [self.verdict(), *self._bound()]
         return notes_below("\n".join(lines))
 
@@ -121,8 +142,9 @@ class Comparison:
             f"{percent(1 - self.confidence)} where runs are many enough for t intervals of means.\n"
             "'Cannot be told apart' is no proof of equality: the interval says how large a difference may still be. A "
             "variance ratio near 1 says that pairing did not help.\n"
-            "Runs of unknown cost are left out of spend and counted. It is assumed that agents do not adapt to the "
-            "policy. Do not pick the best policy here and quote its figures from the same draws.\n"
+            "Runs of unknown cost are left out of spend and counted. The comparison assumes oblivious agents: they "
+            "do not adapt to the policy, unless a workload says how they react. Do not pick the best policy here and "
+            "quote its figures from the same draws.\n"
             "Next: confirm the chosen policy on fresh draws (another seed)."
         )
 
@@ -154,14 +176,19 @@ class Comparison:
 
 
 def compare(
-    settlements: Data, *, baseline: str | None = None, confidence: float = 0.95, cluster: str | None = AUTO
+    settlements: Data | HasManifest,
+    *,
+    baseline: str | None = None,
+    confidence: float = 0.95,
+    cluster: str | None = AUTO,
 ) -> Comparison:
     """Compare the policies in the column ``policy`` on the runs that they share.
 
     Parameters
     ----------
-    settlements : Settlements or DataFrame
-        The nodes of all policies; the same ``run`` (and ``scenario``) under two policies is the same luck.
+    settlements : Settlements, DataFrame or the result of an experiment
+        The nodes of all policies; the same ``run`` (and ``scenario``) under two policies is the same luck. The result
+        itself knows its policies too, and the comparison then says in which switches they differ.
     baseline : str, optional
         The policy that the others are compared with. Default: the first in the table.
     confidence : float, default 0.95
@@ -186,7 +213,9 @@ def compare(
     b against a: identical in all 20 runs in completion, spend, wasted spend.
     """
     check_confidence(confidence)
-    nodes = nodes_of(settlements)
+    specs: Mapping[str, Any] = getattr(settlements, "manifest", {}).get("specs", {})
+    table: Any = getattr(settlements, "settlements", settlements)
+    nodes = nodes_of(table)
     runs = run_table(nodes)
     wanted = {*_USED, *(() if cluster in (None, AUTO) else (cluster,))}
     runs = _measured(runs[[name for name in runs.columns if name in wanted]])
@@ -216,6 +245,7 @@ def compare(
         baseline=first, policies=tuple(policy_figures(name, tables[name], confidence, cluster) for name in names),
         contrasts=corrected(contrasts), binding=binding_frame(nodes, names, confidence=confidence),
         identical=identical, paired=paired, confidence=confidence, cluster=clusters,
+        switches=switches({name: specs[name] for name in names}, baseline=first) if set(names) <= set(specs) else None,
     )  # fmt: skip
 
 

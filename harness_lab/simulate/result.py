@@ -83,8 +83,9 @@ class Result:
     def explain(self) -> str:
         """Return what the numbers rest on, and the next step."""
         return (
-            "All policies met the same luck: every draw is named by run, node, call and purpose. Agents are oblivious: "
-            "they do not change what they do because of a budget. Next: harness_lab.compare(result.settlements)."
+            "All policies met the same luck: every draw is named by run, node, call and purpose. This assumes "
+            "oblivious agents: they do not change what they do because of a budget, unless the workload says how they "
+            "react. Next: harness_lab.compare(result)."
         )
 
     def __repr__(self) -> str:

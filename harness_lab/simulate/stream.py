@@ -163,7 +163,7 @@ class StoredResult:
         """Return what the numbers rest on, and the next step."""
         return (
             "All policies met the same luck; assumes oblivious agents, unless the workload says how they react. The "
-            "rows are in the file and were never all in memory. Next: harness_lab.compare(result.settlements), or "
+            "rows are in the file and were never all in memory. Next: harness_lab.compare(result), or "
             "harness-lab best FILE."
         )
 
