@@ -39,8 +39,8 @@ class Timeline:
 
     Parameters
     ----------
-    run : int
-        Its number in the experiment.
+    run : str
+        Its name in the experiment.
     policy, scenario : str
         Under which policy, in which scenario.
     events : DataFrame
@@ -59,7 +59,7 @@ class Timeline:
         What is needed to get it again.
     """
 
-    run: int
+    run: str
     policy: str
     scenario: str
     events: pd.DataFrame
@@ -129,38 +129,60 @@ class Timeline:
         return f"<pre>{escape(self.summary())}</pre>"
 
 
-def explain(experiment: Experiment, run: int, *, policy: str | None = None) -> Timeline:
+def explain(
+    experiment: Experiment, run: int | str, *, policy: str | None = None, scenario: str | None = None
+) -> Timeline:
     """Replay one run of an experiment alone, and keep everything that happened.
 
     Parameters
     ----------
     experiment : Experiment
         The experiment.
-    run : int
-        Number of the run, as in the column ``run``.
+    run : int or str
+        The run, as in the column ``run``. Of many runs at once (:class:`harness_lab.simulate.Arrivals`) it is
+        ``"period.number"``, and the whole period is simulated, since its runs meet one another.
     policy : str, optional
         Name of the policy; may be left out where there is one.
+    scenario : str, optional
+        Name of the scenario; the first if None.
 
     Raises
     ------
     InputError
-        If there is no such run or policy.
+        If there is no such run, policy or scenario.
     """
-    number = count("run", run, maximum=experiment.runs - 1)
-    spec = named_policy(experiment.policies, policy)
-    tracing = Tracing(spec.start, name=spec.name)
-    rows, _ = experiment.world().block(
-        tracing, [number], engine="kernel", keep_calls=True, keep_decisions=False  # type: ignore[arg-type]
-    )  # fmt: skip
-    nodes = nodes_frame(rows.nodes, policy=spec.name, scenario=experiment.name, backend=experiment.backend)
-    table = Settlements.from_columns(nodes, calls_frame(rows.calls, policy=spec.name, scenario=experiment.name))
-    events = events_frame(tracing.started[0].events)
+    name = str(run)
+    period = count("run", _whole(name.partition(".")[0]), maximum=experiment.runs - 1)
+    spec, place = named_policy(experiment.policies, policy), scenario or experiment.scene()[0].name
+    world, tracing = experiment.world(place), Tracing(spec, name=spec.name)
+    wanted: Any = tracing
+    rows, _ = world.block(wanted, [period], engine="kernel", keep_calls=True, keep_decisions=False)
+    nodes = world.finish(nodes_frame(rows.nodes, policy=spec.name, scenario=place, backend=experiment.backend))
+    table = Settlements.from_columns(nodes, calls_frame(rows.calls, policy=spec.name, scenario=place)).where(run=name)
+    if not len(table):
+        known = nodes["run"].unique().tolist()
+        raise InputError("run", expected=f"one of {', '.join(known[:5])}{' ...' if len(known) > 5 else ''}", got=run)
+    events = _events_of(tracing, name)
     agents = dict(zip(table.nodes["node"], table.nodes["agent"], strict=True))
     events.insert(3, "agent", events["node"].map(agents).astype("string"))
     return Timeline(
-        run=number, policy=spec.name, scenario=experiment.name, events=events, settlements=table,
+        run=name, policy=spec.name, scenario=place, events=events, settlements=table,
         manifest=manifest_of(experiment, engines={(0, 0): Choice("kernel", "it tells every decision")}),
     )  # fmt: skip
+
+
+def _events_of(tracing: Tracing, run: str) -> pd.DataFrame:
+    """Return the events of one run: of its own policy, or of its tree under the policy that its period shares."""
+    for name, traced in tracing.started:
+        if name == run:
+            return events_frame(traced.events)
+    _, shared = tracing.started[0]
+    number = int(run.partition(".")[2])
+    return events_frame([event for event, tree in zip(shared.events, shared.trees, strict=True) if tree == number])
+
+
+def _whole(text: str) -> object:
+    return int(text) if text.isdecimal() else text
 
 
 def named_policy(policies: tuple[PolicySpec, ...], name: str | None) -> PolicySpec:

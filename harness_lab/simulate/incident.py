@@ -76,11 +76,11 @@ def replay(
 
 def _traced(one: Replay, spec: PolicySpec) -> pd.DataFrame:
     """Return everything that a policy is asked and answers, each root of the run in turn, from the earliest start."""
-    world, tracing, keys = one.world(), Tracing(spec.start, name=spec.name), list(one.runs)
+    world, tracing, keys = one.world(), Tracing(spec, name=spec.name), list(one.runs)
     world.block(tracing, keys, engine="kernel", keep_calls=False, keep_decisions=False)  # type: ignore[arg-type]
     known = [start for key in keys if (start := one.runs[key].start_ns) is not None]
     frames = []
-    for key, traced in zip(keys, tracing.started, strict=True):
+    for key, (_, traced) in zip(keys, tracing.started, strict=True):
         start = one.runs[key].start_ns
         events = events_frame(traced.events)
         events["time_ns"] += 0 if start is None else start - min(known)

@@ -13,7 +13,7 @@ from harness_lab.simulate.rows import node_name
 from harness_lab.usage import NUSD_PER_USD
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from harness_lab.clock import Time
     from harness_lab.policies.protocol import Ask, End, News, Policy, SpawnAsk, Ticket, Use
@@ -45,20 +45,29 @@ class Traced:
     ----------
     events : list of tuple
         In the order in which they happened, columns as in :data:`EVENT_COLUMNS`.
+    trees : list of int
+        To which tree each event belongs, by the order in which roots asked to start: runs may share a policy.
     """
 
-    __slots__ = ("_now", "blocking", "channels", "events", "policy")
+    __slots__ = ("_now", "_roots", "_trees", "blocking", "channels", "events", "policy", "trees")
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.channels = policy.channels
         self.blocking = policy.blocking
         self.events: list[tuple[Any, ...]] = []
+        self.trees: list[int] = []
+        self._trees: dict[Ticket, int] = {}
+        self._roots = -1
         self._now = 0
 
     def spawn(self, ask: SpawnAsk, now: Time) -> Grant | Wait | Refusal:
         """Answer whether a child may start."""
         answer = self.policy.spawn(ask, now)
+        if ask.parent is None:
+            self._roots += 1
+            if not isinstance(answer, Refusal):
+                self._trees[answer.ticket] = self._roots
         self._answered("spawn", ask, answer, now)
         return answer
 
@@ -118,6 +127,7 @@ class Traced:
         spent: Amounts = _NONE, granted: Amounts = _NONE, deadline: int | None = None, model: str | None = None,
     ) -> None:  # fmt: skip
         self._now = now
+        self.trees.append(self._tree(ask, node))
         if isinstance(ask, StepAsk):
             step: tuple[Any, ...] = (node_name(ask.node.path), ask.call, ask.attempt, ask.kind)
             asked = ask.bound
@@ -126,6 +136,12 @@ class Traced:
         asked = _NONE if event in ("settle", "close", "cancel", "stop") else tuple(asked)
         head = (now, event, *step, answer, reason, deadline, model)
         self.events.append((*head, *asked, *granted, *spent, self._state(node, now)))
+
+    def _tree(self, ask: Ask, node: Ticket | None) -> int:
+        top = ask.node if isinstance(ask, StepAsk) else ask.parent if ask.parent is not None else node
+        while top is not None and top.parent is not None:
+            top = top.parent
+        return self._roots if top is None else self._trees.get(top, self._roots)
 
     def _state(self, node: Ticket | None, now: Any) -> str:
         """Return how full each limit over a node is, in words."""
@@ -141,26 +157,34 @@ class Tracing:
 
     Parameters
     ----------
-    start : callable
-        Starts the policy of a run.
+    spec : PolicySpec or OpenPolicy
+        What starts the policies of runs.
     name : str
         The policy's name.
 
     Attributes
     ----------
-    started : list of Traced
-        The policies started so far.
+    started : list of (str, Traced)
+        The policies started so far, and what for.
     """
 
-    def __init__(self, start: Callable[..., Policy], *, name: str) -> None:
-        self._start = start
+    def __init__(self, spec: Any, *, name: str) -> None:
+        self._spec = spec
         self.name = name
-        self.started: list[Traced] = []
+        self.scope = spec.scope
+        self.started: list[tuple[str, Traced]] = []
 
-    def start(self, *arguments: Any, **options: Any) -> Traced:
+    def start(self, run: str = "", *arguments: Any, **options: Any) -> Traced:
         """Start a traced policy."""
-        self.started.append(Traced(self._start(*arguments, **options)))
-        return self.started[-1]
+        traced = Traced(self._spec.start(run, *arguments, **options))
+        self.started.append((run, traced))
+        return traced
+
+    def open(self) -> Tracing:
+        """Open the state that runs share; what is started from it is traced and listed here."""
+        opened = Tracing(self._spec.open(), name=self.name)
+        opened.started = self.started
+        return opened
 
 
 def events_frame(events: list[tuple[Any, ...]]) -> pd.DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +11,11 @@ import pandas as pd
 import pytest
 
 from harness_lab.errors import InputError
-from harness_lab.policies import compose, shared_ledger, tree_limits
+from harness_lab.policies import compose, period_budget, shared_ledger, tree_limits
+from harness_lab.simulate import Scenario
+from harness_lab.simulate.arrivals import Arrivals
 from harness_lab.simulate.explain import Timeline, explain
+from harness_lab.stats.distributions import Distribution
 
 if TYPE_CHECKING:
     from harness_lab.simulate import Experiment
@@ -107,3 +111,36 @@ def test_the_picture_has_a_bar_or_a_mark_for_each_node(stopped: Timeline) -> Non
 def test_a_run_or_policy_that_is_not_there_is_refused(busy: Experiment, run: int, policy: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         explain(busy, run, policy=policy)
+
+
+def test_a_run_is_explained_in_the_scenario_that_is_named(busy: Experiment) -> None:
+    model = replace(busy.provider.models["m"], latency_s=Distribution.constant(60))
+    slow = Scenario(name="slow", provider=replace(busy.provider, models={"m": model}))
+    one = replace(busy, scenarios=(Scenario(name="as it is"), slow))
+    expected = one.run(backend="serial", only=[4]).settlements.where(policy="pool", scenario="slow").nodes
+    pd.testing.assert_frame_equal(explain(one, 4, policy="pool", scenario="slow").nodes, expected)
+    assert explain(one, 4, policy="pool").scenario == "as it is"
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_run_among_many_at_once_is_explained_with_its_own_events(busy: Experiment, shared: bool) -> None:
+    arrivals = Arrivals(period_s=200, at_s=(0, 1, 1, 50), shared=shared)
+    one = replace(busy, runs=2, workload=replace(busy.workload, arrivals=arrivals)).with_policies(shared_ledger(60))
+    everything = one.run(backend="serial").settlements
+    for run in ("1.0", "1.2", "1.3"):
+        found = explain(one, run)
+        pd.testing.assert_frame_equal(found.nodes, everything.where(run=run).nodes)
+        settled = found.events[found.events["event"] == "settle"]
+        assert len(settled) == found.nodes["attempts"].sum()
+        assert found.events["agent"].notna().all()
+
+
+def test_a_run_under_a_budget_that_runs_share_is_explained_with_it(busy: Experiment) -> None:
+    arrivals = Arrivals(period_s=200, at_s=(0, 1, 60))
+    day = period_budget(calls=30, every="day", name="a day")
+    one = replace(busy, runs=1, workload=replace(busy.workload, arrivals=arrivals)).with_policies(day)
+    found = explain(one, "0.2")
+    pd.testing.assert_frame_equal(found.nodes, one.run(backend="serial").settlements.where(run="0.2").nodes)
+    assert (found.events["answer"] == "refused").any()
+    with pytest.raises(InputError, match=r"^run: expected one of 0\.0, 0\.1, 0\.2, got '0\.9'"):
+        explain(one, "0.9")
