@@ -29,6 +29,8 @@ from harness_lab.pricing import PriceTable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from harness_lab.analyze.ceilings import CeilingChoice
+    from harness_lab.analyze.frames import Data
     from harness_lab.export.diff import ConfigDiff
 
 _INHERITED = {"config_sha256": "experiment_sha256"}
@@ -156,6 +158,13 @@ class TunedConfig:
         except (OSError, UnicodeDecodeError, ValueError) as error:
             raise ReadError(str(path), expected="a tuned config (JSON)", got=str(error)) from None
         return cls.from_json(text, key=key)
+
+    @classmethod
+    def from_ceiling(cls, choice: CeilingChoice, records: Data, **options: Any) -> TunedConfig:
+        """Put a chosen ceiling into a policy, with its evidence; see :func:`harness_lab.export.tuned.config_of`."""
+        from harness_lab.export.tuned import config_of
+
+        return config_of(choice, records, **options)
 
     def diff(self, other: TunedConfig) -> ConfigDiff:
         """Say in words what `other` changes; see :func:`harness_lab.export.diff.diff`."""

@@ -63,7 +63,7 @@ def config_of(
         Where the ceiling goes: into the first of its modules that has the channel for a whole run. A reservation pool
         of its own if None.
     experiment : Experiment, optional
-        The simulation behind it, if there was one: its digest and seed go into the file.
+        The simulation behind it, if there was one: its digest, seed and prices go into the file.
     seed : int, optional
         Where there was luck without an experiment.
     today : date, optional
@@ -100,7 +100,8 @@ def config_of(
         stale_after=(day + fresh).isoformat(),
     )
     evidence = evidence_of_choice(choice, name, what="run (the whole tree)")
-    return TunedConfig(changed, provenance=provenance, evidence=(evidence,))
+    prices = None if experiment is None else experiment.provider.prices
+    return TunedConfig(changed, provenance=provenance, evidence=(evidence,), prices=prices)
 
 
 def evidence_of_choice(choice: CeilingChoice, value: str, *, what: str, of: str = "runs") -> Evidence:

@@ -6,7 +6,10 @@ A writer turns a policy into files and says what the target cannot express; noth
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any
+
+import pandas as pd
 
 from harness_lab.errors import InputError
 from harness_lab.export.carry import carry
@@ -27,7 +30,7 @@ _UNKNOWN = Provenance(date="1970-01-01", harness_lab="unknown")
 """Stands in where a policy is exported that has no config."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Export:
     """A policy in the form of a target.
 
@@ -76,11 +79,35 @@ class Export:
         """Return what the target enforces when it is told these files, as a policy that can be simulated."""
         return read_back(self.target, self.files, form=self.form)
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per value: ``value, key, written, unit, scope, note``; what is lost has no key."""
+        told = ((one.note, one.adjusted, one.reported and f"reported: {one.reported}") for one in self.carried)
+        notes = ["; ".join(text for text in texts if text) for texts in told]
+        rows: list[tuple[Any, ...]] = [
+            (c.value, c.key, c.written, c.unit, c.scope, note) for c, note in zip(self.carried, notes, strict=True)
+        ]
+        rows += [(loss.value, None, None, None, None, f"lost: {loss.means}") for loss in self.losses]
+        return pd.DataFrame(rows, columns=["value", "key", "written", "unit", "scope", "note"])
+
+    def explain(self) -> str:
+        """Return what the files mean and what to do next."""
+        return (
+            f"{self.target.title} enforces the values above in its own unit and scope; what it cannot express is not "
+            "limited there. Limits that it has of its own stay as they are.\n"
+            "Next: check_export(...) simulates what it would decide otherwise, on the same draws, and what that costs."
+        )
+
     def summary(self) -> str:
         """Return what was written and what is lost, in plain text."""
         lines = [f"{self.target.name} ({self.form}): {', '.join(self.files)}"]
         lines += [f"  {one}" for one in self.carried] + [f"  cannot be expressed: {loss}" for loss in self.losses]
         return "\n".join([*lines, *(f"  not limited here: {text}" for text in self.defaults)])
+
+    def __repr__(self) -> str:
+        return f"Export({self.target.name}, {self.form}, {len(self.carried)} carried, {len(self.losses)} lost)"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self.summary())}</pre>"
 
 
 def target_of(name: str | Target) -> Target:
@@ -165,10 +192,17 @@ def read_back(target: str | Target, files: Mapping[str, str] | str, *, form: str
     """
     place = target_of(target)
     chosen = _form(place, form)
-    values = place.forms[chosen].read({"": files} if isinstance(files, str) else files)
-    if "policy" in values:
-        return PolicySpec.from_dict(values["policy"])
-    return PolicySpec(name=f"as {place.name} enforces it", modules=place.model(values), at_limit=place.at_limit)
+    try:
+        values = place.forms[chosen].read({"": files} if isinstance(files, str) else files)
+        if "policy" in values:
+            return PolicySpec.from_dict(values["policy"])
+        modules = place.model(values)
+    except InputError:
+        raise
+    except (AttributeError, KeyError, TypeError, ValueError, ArithmeticError) as error:
+        got = f"{type(error).__name__}: {error}"
+        raise InputError(f"files for {place.name}", expected="settings as they were written", got=got) from None
+    return PolicySpec(name=f"as {place.name} enforces it", modules=modules, at_limit=place.at_limit)
 
 
 def _form(place: Target, form: str | None) -> str:

@@ -88,6 +88,45 @@ def test_every_value_is_carried_or_listed_as_lost(target: str, form: str, config
         assert value.name in told or implied or module in whole or value.quantity == "floor", str(value)
 
 
+UNSIMULATED = {
+    "agents.job_max_runtime_seconds",
+    "budget.deadlineMs",
+}  # of no module's: listed as lost, or a root's time
+
+
+@pytest.mark.parametrize("target", [name for name, one in TARGETS.items() if one.knobs])
+@settings(max_examples=25, deadline=None)
+@given(config=configs())
+def test_what_a_target_enforces_is_told_to_it_in_the_same_numbers_again(target: str, config: TunedConfig) -> None:
+    once = export(TunedConfig(config.policy, provenance=PROVENANCE), target)
+    again = export(once.read_back(), target)
+    knobs = {knob.key for knob in target_of(target).knobs} - UNSIMULATED
+    first, second = ({k: v for k, v in one.settings.items() if k in knobs} for one in (once, again))
+    assert second == first
+
+
+junk = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-5, 2**70)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@pytest.mark.parametrize(("target", "form"), [(name, form) for name, form in FORMS if form == "json"])
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_settings_that_nobody_could_mean_are_refused_in_one_line(target: str, form: str, data: st.DataObject) -> None:
+    keys = [knob.key for knob in target_of(target).knobs] + ["agents", "budgets", "as_tool", "runtimeFloors"]
+    values = data.draw(st.dictionaries(st.sampled_from(keys), junk, max_size=3))
+    files = target_of(target).forms[form].write(values, ())
+    with suppress(InputError):
+        assert isinstance(read_back(target, files, form=form), PolicySpec)
+
+
 @settings(max_examples=60, deadline=None)
 @given(config=configs())
 def test_environment_variables_lose_nothing(config: TunedConfig) -> None:
@@ -168,6 +207,16 @@ def test_where_no_child_can_start_the_tree_is_its_root() -> None:
     assert export(alone, "openai-agents").settings == {"max_turns": 12}
     assert export(alone, "claude-code").settings == {"--max-turns": 12, "permissions.deny": ["Agent"]}
     assert export(alone, "codex").settings == {"agents.enabled": False}
+
+
+def test_claude_agents_have_turns_of_their_own_or_those_of_every_child() -> None:
+    agents = (AgentLimits(name="own", max_calls=3, disallowed_tools=("Bash",)), AgentLimits(name="shared"))
+    policy = compose(iteration_budget(20, name="b").with_module("iteration_budget", max_child_iterations=9))
+    written = export(TunedConfig(policy, provenance=PROVENANCE, agents=agents), "claude-code")
+    assert [agent["maxTurns"] for agent in written.settings["agents"]] == [3, 9]
+    assert written.settings["--max-turns"] == 20
+    assert written.files[".claude/agents/own.md"].startswith('---\nname: "own"\ndescription: "own"\nmaxTurns: 3\n')
+    assert "holds for the agents that the config names" in str(written.losses[0])
 
 
 def test_one_level_of_children_is_counted_alike_for_tree_and_parent() -> None:

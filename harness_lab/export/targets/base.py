@@ -201,6 +201,27 @@ class Target:
     version: str = ""
 
 
+def no_children(draft: Draft, key: str, written: Any, unit: str, *, instead_of: tuple[str, ...]) -> None:
+    """Turn children off with one setting, instead of those that bound how many there may be.
+
+    Parameters
+    ----------
+    draft : Draft
+        Of a policy under which no child may start.
+    key, written, unit : str, object, str
+        The setting, its value, and what it counts.
+    instead_of : tuple of str
+        Keys of the knobs that say nothing then.
+    """
+    limits = draft.config.policy.module("tree_limits")
+    names = ("max_depth", "max_concurrent", "max_calls")
+    zero = next(name for name in names if getattr(limits, name) == 0)
+    draft.values = {key: written} | {k: v for k, v in draft.values.items() if k not in instead_of}
+    draft.carried = [one for one in draft.carried if one.key not in instead_of]
+    draft.carried.append(Carried(value=f"tree_limits.{zero}", key=key, written=written, unit=unit, scope="one session"))
+    draft.done |= {f"tree_limits.{name}" for name in names}
+
+
 def label(agent: str) -> str:
     """Return how an agent is named in texts: its name in quotes, escaped."""
     return f"agents[{quoted(agent)}]"

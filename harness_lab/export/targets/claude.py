@@ -4,51 +4,53 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from harness_lab.export.targets.base import Carried, Draft, Loss, label
+from harness_lab.export.targets.base import Carried, Draft, Loss, label, no_children
 from harness_lab.export.targets.modules import meter, tree
 from harness_lab.export.values import childless
 
 if TYPE_CHECKING:
-    from harness_lab.policies import ModuleSpec
+    from harness_lab.export.document import AgentLimits
+    from harness_lab.policies import ModuleSpec, PolicySpec
 
 KEY_AGENTS, KEY_DENY = "agents", "permissions.deny"
 AGENT_TOOL = "Agent"
 REPORTED = (
     "agents run past it (anthropics/claude-code#41143, #79303: 2.1.214 among others; closed since, so try it on yours)"
 )
-_ZEROS = ("tree_limits.max_depth", "tree_limits.max_concurrent", "tree_limits.max_calls")
 
 
-def claude_extra(draft: Draft, *, turns: str) -> None:
+def claude_extra(draft: Draft, *, turns: str, bounds: tuple[str, ...]) -> None:
     """Write the agents, and deny the tool that starts children where none may start."""
     policy = draft.config.policy
     if childless(policy):
-        draft.values[KEY_DENY] = [AGENT_TOOL]
-        draft.done |= set(_ZEROS)
-        limits = policy.module("tree_limits")
-        name = next(name for name in _ZEROS if getattr(limits, name.removeprefix("tree_limits.")) == 0)
-        draft.carried.append(
-            Carried(value=name, key=KEY_DENY, written=[AGENT_TOOL], unit="tools denied", scope="one session")
-        )
-    node = policy.module("iteration_budget")
-    shared = node.max_iterations if node is not None and node.whose == "node" and node.counts == "calls" else None
-    agents = [_agent(draft, agent, shared) for agent in draft.config.agents]
+        no_children(draft, KEY_DENY, [AGENT_TOOL], "tools denied", instead_of=bounds)
+    shared, name = _each_child(policy)
+    agents = [_agent(draft, agent, shared, name) for agent in draft.config.agents]
     if agents:
         draft.values[KEY_AGENTS] = agents
-    if shared is not None and agents and turns in draft.values:
-        draft.done.add("iteration_budget.max_iterations")
-        draft.losses.append(
-            Loss(
-                f"iteration_budget.max_iterations = {shared}", "does not hold for agents that the config does not name"
-            )
-        )
+    if shared is not None and agents:
+        draft.done |= {name} if name in _CHILD or turns in draft.values else set()
+        draft.losses.append(Loss(f"{name} = {shared}", "holds for the agents that the config names, for no others"))
 
 
-def _agent(draft: Draft, agent: Any, shared: int | None) -> dict[str, Any]:
+_CHILD = ("iteration_budget.max_child_iterations",)
+
+
+def _each_child(policy: PolicySpec) -> tuple[int | None, str]:
+    """Return how many model calls every child may make, and which parameter says so."""
+    budget = policy.module("iteration_budget")
+    if budget is None or budget.counts != "calls":
+        return None, ""
+    if budget.max_child_iterations is not None:
+        return budget.max_child_iterations, _CHILD[0]
+    return (budget.max_iterations if budget.whose == "node" else None), "iteration_budget.max_iterations"
+
+
+def _agent(draft: Draft, agent: AgentLimits, shared: int | None, name: str) -> dict[str, Any]:
     told = agent.description or agent.name
     entry: dict[str, Any] = {"name": agent.name, "description": told, "prompt": told}
     limits = [limit for limit in (agent.max_calls, shared) if limit is not None]
-    value = f"{label(agent.name)}.max_calls" if agent.max_calls is not None else "iteration_budget.max_iterations"
+    value = f"{label(agent.name)}.max_calls" if agent.max_calls is not None else name
     if limits and min(limits) < 1:
         draft.losses.append(Loss(f"{value} = {min(limits)}", "maxTurns must be at least 1 there"))
     elif limits:

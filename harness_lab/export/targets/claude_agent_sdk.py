@@ -52,7 +52,7 @@ KNOBS = (
 
 
 def _extra(draft: Draft) -> None:
-    claude_extra(draft, turns="max_turns")
+    claude_extra(draft, turns="max_turns", bounds=(CHILDREN, DEPTH))
     if KEY_DENY in draft.values:
         draft.values["disallowed_tools"] = draft.values.pop(KEY_DENY)
     if KEY_AGENTS in draft.values:

@@ -122,7 +122,7 @@ def _agent(text: str, path: str) -> dict[str, Any]:
 
 
 def _extra(draft: Draft) -> None:
-    claude_extra(draft, turns=TURNS)
+    claude_extra(draft, turns=TURNS, bounds=(CHILDREN, DEPTH))
 
 
 def _model(values: Values) -> Any:

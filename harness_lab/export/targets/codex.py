@@ -10,7 +10,7 @@ import tomli_w
 from harness_lab.export.forms.data import Toml
 from harness_lab.export.forms.text import quoted
 from harness_lab.export.targets.amounts import INT32, Count, Seconds
-from harness_lab.export.targets.base import Carried, Draft, Knob, Loss, Target, Values, agents_lost
+from harness_lab.export.targets.base import Draft, Knob, Loss, Target, Values, agents_lost, no_children
 from harness_lab.export.targets.modules import tree
 from harness_lab.export.targets.names import slugs
 from harness_lab.export.values import childless
@@ -69,7 +69,7 @@ class ConfigToml:
 
 def _extra(draft: Draft) -> None:
     if childless(draft.config.policy):
-        _no_children(draft)
+        no_children(draft, ENABLED, False, "agents on or off", instead_of=(CHILDREN, DEPTH))
     if RUNTIME in draft.values:
         means = "holds there for the workers of batch jobs only; other children are not timed"
         draft.losses.append(Loss("tree_limits.timeout_s", means))
@@ -81,17 +81,6 @@ def _extra(draft: Draft) -> None:
     if agents:
         draft.values["agents"] = agents
     agents_lost(draft, "Codex has no such setting for an agent", keeps=("model",))
-
-
-def _no_children(draft: Draft) -> None:
-    """Turn agents off where no child may start: the counts must be at least 1."""
-    zeros = ("tree_limits.max_depth", "tree_limits.max_concurrent", "tree_limits.max_calls")
-    limits = draft.config.policy.module("tree_limits")
-    name = next(name for name in zeros if getattr(limits, name.removeprefix("tree_limits.")) == 0)
-    draft.values = {ENABLED: False} | draft.values
-    draft.done |= set(zeros)
-    carried = Carried(value=name, key=ENABLED, written=False, unit="agents on or off", scope="one session")
-    draft.carried.append(carried)
 
 
 def _model(values: Values) -> tuple[ModuleSpec, ...]:

@@ -23,11 +23,11 @@ _POOL = "the pool of one root, from which children's budgets are reserved"
 KNOBS = (
     Knob(
         key=KEYS[0], quantity="calls", bounds=("tree",), unit="iterations (model calls)", scope=_POOL,
-        amount=Count(most=NONE - 1),
+        amount=Count(most=NONE),
     ),
     Knob(
         key=KEYS[1], quantity="fresh", bounds=("tree",), unit="newly presented tokens (input - cache reads + output)",
-        scope=_POOL, amount=Count(most=NONE - 1), note="since 0.134; before, input and output in full",
+        scope=_POOL, amount=Count(most=NONE), note="since 0.134; before, input and output in full",
     ),
     Knob(
         key=KEYS[2], quantity="cost", bounds=("tree",), unit="USD", scope=_POOL, amount=Dollars(),
