@@ -127,7 +127,7 @@ def _config(report: Report, found: Findings) -> None:
     report.section("The tuned config")
     report.paragraph(
         "The file holds the policy, the evidence behind the tuned value and where it came from. It can be written for "
-        "a harness: harness-lab export config.json --target env (or toml; prism takes shared ledgers)."
+        "a harness: harness-lab export config.json --target claude-code; harness-lab targets lists all of them."
     )
     report.code(found.config.to_json())
 

@@ -48,13 +48,14 @@ def _pydantic_calls(limits: Any) -> int:
     from pydantic_ai.exceptions import UsageLimitExceeded
     from pydantic_ai.messages import ModelResponse, ToolCallPart
     from pydantic_ai.models.function import FunctionModel
+    from pydantic_ai.usage import RequestUsage
 
     calls = 0
 
     def never_done(_messages: Any, _info: Any) -> ModelResponse:
         nonlocal calls
         calls += 1
-        return ModelResponse(parts=[ToolCallPart("more", {})])
+        return ModelResponse(parts=[ToolCallPart("more", {})], usage=RequestUsage(input_tokens=8, output_tokens=2))
 
     agent = Agent(FunctionModel(never_done))
     agent.tool_plain(lambda: "more", name="more")

@@ -14,10 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness_lab.clock import Time
 from harness_lab.export import AgentLimits, Provenance, TunedConfig, export
 from harness_lab.export.writers import target_of
 from harness_lab.floors import FloorKey, FloorRow, FloorTable
+from harness_lab.outcome import Refusal
 from harness_lab.policies import (
+    SpawnAsk,
+    StepAsk,
+    Use,
     compose,
     iteration_budget,
     period_budget,
@@ -26,6 +31,7 @@ from harness_lab.policies import (
     shared_ledger,
     tree_limits,
 )
+from harness_lab.usage import amounts
 
 if TYPE_CHECKING:
     from harness_lab.policies import PolicySpec
@@ -85,6 +91,18 @@ def runs(target: str, limits: tuple[int, ...], folder: Path, **more: Any) -> lis
     return ask("agents", "load_agents.py", cases, folder)
 
 
+def admitted(policy: PolicySpec, used: Use, most: int = 60) -> int:
+    """Return how many calls a policy admits of one agent that is never done."""
+    started = policy.start()
+    root = started.spawn(SpawnAsk(None, (), amounts()), now=Time(0)).ticket  # type: ignore[union-attr]
+    for call in range(most):
+        answer = started.admit(StepAsk(root, call=call, attempt=0, bound=amounts()), now=Time(0))
+        if isinstance(answer, Refusal):
+            return call
+        started.settle(answer.ticket, used, now=Time(0))
+    return most
+
+
 def test_pydantic_ai_holds_every_limit(tmp_path: Path) -> None:
     for values, answer in loaded("pydantic-ai", tmp_path):
         assert answer["held"] == values
@@ -92,6 +110,16 @@ def test_pydantic_ai_holds_every_limit(tmp_path: Path) -> None:
 
 def test_pydantic_ai_makes_as_many_requests_as_were_exported(tmp_path: Path) -> None:
     assert [one["calls"] for one in runs("pydantic-ai", (0, 1, 7, 55), tmp_path)] == [0, 1, 7, 55]
+
+
+def test_what_is_read_back_admits_what_pydantic_ai_admits(tmp_path: Path) -> None:
+    policies = [shared_ledger(n) for n in (0, 1, 9)]
+    policies += [reservation_pool(tokens=n) for n in (0, 9, 10, 11, 25)] + [reservation_pool(input=n) for n in (7, 8)]
+    written = [export(policy, "pydantic-ai") for policy in policies]
+    cases = [{"kind": "pydantic-ai", "form": "python", "text": one.text, "run": True} for one in written]
+    used = Use(amounts(calls=1, input=8, tokens=10, fresh=10))
+    theirs = [answer["calls"] for answer in ask("agents", "load_agents.py", cases, tmp_path)]
+    assert [admitted(one.read_back(), used) for one in written] == theirs
 
 
 def test_openai_agents_hold_every_limit(tmp_path: Path) -> None:
@@ -125,6 +153,15 @@ def test_litellms_own_limiters_admit_what_was_exported(tmp_path: Path) -> None:
     cases = [{"kind": "litellm", "files": dict(export(p, "litellm").files), "run": True} for p in policies]
     answers = ask("agents", "load_agents.py", cases, tmp_path)
     assert [answer["admitted"] for answer in answers] == [7, 0, 4, 0]
+
+
+def test_what_is_read_back_admits_what_litellm_admits(tmp_path: Path) -> None:
+    policies = [shared_ledger(n, usd) for n in (0, 3, 50) for usd in (None, 0.0, 0.25, 0.3, 1.0)]
+    written = [export(policy, "litellm") for policy in policies]
+    cases = [{"kind": "litellm", "files": dict(one.files), "run": True} for one in written]
+    theirs = [answer["admitted"] for answer in ask("agents", "load_agents.py", cases, tmp_path)]
+    used = Use(amounts(calls=1, cost_usd=0.25))
+    assert [admitted(one.read_back(), used) for one in written] == theirs
 
 
 def test_the_claude_agent_sdk_passes_every_limit_on(tmp_path: Path) -> None:
