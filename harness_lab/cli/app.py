@@ -7,7 +7,19 @@ from typing import Any
 
 import typer
 
-from harness_lab.cli import analysis, conformance, delegation, evidence, export, lab, records, shadow, simulation, tour
+from harness_lab.cli import (
+    analysis,
+    conformance,
+    delegation,
+    evidence,
+    export,
+    lab,
+    records,
+    runs,
+    shadow,
+    simulation,
+    tour,
+)
 from harness_lab.errors import HarnessLabError
 
 USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
@@ -28,6 +40,9 @@ app.command()(evidence.floors)
 app.command()(evidence.preflight)
 app.command()(simulation.simulate)
 app.command()(simulation.compare)
+app.command()(runs.sweep)
+app.command()(runs.explain)
+app.command()(runs.replay)
 app.command()(analysis.check)
 app.command()(analysis.drift)
 app.command()(analysis.ceiling)

@@ -16,6 +16,7 @@ from harness_lab.simulate.engine import World
 from harness_lab.simulate.explain import named_policy
 from harness_lab.simulate.progress import Progress, Reporter
 from harness_lab.simulate.sweep_result import CODES, Run, Sweep
+from harness_lab.simulate.worlds import BusyWorld
 from harness_lab.stats.estimates import check_confidence
 from harness_lab.usage import count, nusd
 
@@ -32,6 +33,8 @@ ENDLESS: Final = 10**9
 """Calls that a shared ledger without a ceiling on calls allows."""
 _LEDGER: Final = {"calls": "max_steps", "cost": "max_cost_usd", "time": "max_seconds"}
 _POOL: Final = {"calls": "calls", "tokens": "tokens", "input": "input", "fresh": "fresh", "cost": "cost_usd"}
+_REMEMBERS: Final = ("limits", "cache_ttl_s", "late_rate", "twice_rate")
+"""What makes the answer to a call depend on other calls, or its settlement come later."""
 BLOCK: Final = 250
 MOST: Final = 200
 """Values that are shown where none are named."""
@@ -120,12 +123,12 @@ def reasons_against(experiment: Experiment, spec: PolicySpec, ceiling: Ceiling) 
         found.append("what happens at a limit (a wrap-up, a pause, a warning, another model) changes what comes after")
     if spec.scope != "run":
         found.append("runs share its budget: what one leaves, another uses")
-    if type(experiment.world()) is not World:
-        found.append("many runs at once, faults or deliveries")
-    if not all(profile.plain for profile in provider.models.values()):
-        found.append("the provider remembers, throttles or reports late: a call that is not made changes others")
-    if not all(profile.plain for profile in workload.agents.values()):
-        found.append("agents react, try calls or children again, compact or wait for a person")
+    if type(experiment.world()) not in (World, BusyWorld) or workload.arrivals is not None or workload.faults:
+        found.append("many runs at once, faults, or a plan: a call that is not made changes others")
+    if any(getattr(profile, name) for profile in provider.models.values() for name in _REMEMBERS):
+        found.append("the provider remembers, limits rates or reports late: a call that is not made changes others")
+    if not all(rule.plain for profile in workload.agents.values() for rule in profile.spawns):
+        found.append("agents react to children that were refused or failed")
     pool = spec.module("reservation_pool")
     if _module(spec, ceiling) == "reservation_pool":
         asks = [rule.budget for profile in workload.agents.values() for rule in profile.spawns] + [workload.budget]
@@ -180,6 +183,7 @@ class Asking:
 
     def __init__(self, spec: PolicySpec, ceiling: Ceiling) -> None:
         self.name = spec.name
+        self.scope = "run"
         self.started: list[Questions] = []
         self._start = spec.start
         self._options: dict[str, Any] = {

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from harness_lab.datasets import data_dir
 from harness_lab.errors import InputError
 from harness_lab.policies import (
     AtLimit,
@@ -22,8 +23,13 @@ from harness_lab.policies import (
     tree_limits,
     unlimited,
 )
+from harness_lab.providers.profile import RateLimits
+from harness_lab.simulate import load_experiment
+from harness_lab.simulate.profile import Reaction, Retry
 from harness_lab.simulate.sweep import sweep, with_ceiling
 from harness_lab.simulate.sweep_result import run_outcomes
+from harness_lab.stats.distributions import Distribution
+from harness_lab.usage import amounts
 
 if TYPE_CHECKING:
     from harness_lab.simulate import Experiment
@@ -149,3 +155,37 @@ def test_a_ceiling_keeps_the_other_modules_of_its_policy() -> None:
     assert (changed.name, changed.module("shared_ledger").max_cost_usd) == ("mine", 0.5)
     assert with_ceiling(unlimited(), "tokens", 7).module("reservation_pool").tokens == 7
     assert with_ceiling(spec, "cost", None).module("shared_ledger").max_cost_usd is None
+
+
+@pytest.mark.parametrize("ceiling", ["calls", "cost", "time"])
+def test_a_sweep_of_a_fitted_world_equals_simulating_each_value(ceiling: str) -> None:
+    one = replace(load_experiment(data_dir() / "experiment.toml"), runs=15)
+    found = check_values(one, ceiling, policy="shared ledger")
+    assert not found.reasons
+    assert found.exact == 15
+
+
+def test_agents_with_habits_of_their_own_are_read_off_and_those_that_react_to_children_simulated(
+    busy: Experiment,
+) -> None:
+    root = busy.workload.agents["root"]
+    habits = replace(
+        root, retry=Retry(layers=(2, 2), jitter="full"), think_s=Distribution.constant(3), context_limit_tokens=14_000,
+        compact_to_tokens=500, reaction=Reaction(kind="wind-down", told=amounts(calls=3)),
+        delivery=((0.0, 0.1), (1.0, 0.9)),
+    )  # fmt: skip
+    workload = replace(busy.workload, agents={**busy.workload.agents, "root": habits})
+    one = replace(busy, workload=workload, runs=8).with_policies(unlimited())
+    assert not check_values(one, "calls").reasons
+    again = replace(root, spawns=(replace(root.spawns[0], max_attempts=2),))
+    workload = replace(busy.workload, agents={**busy.workload.agents, "root": again})
+    found = sweep(replace(busy, workload=workload, runs=4).with_policies(unlimited()), "calls", [5])
+    assert "agents react to children" in found.reasons[0]
+
+
+def test_a_provider_that_limits_rates_is_simulated(busy: Experiment) -> None:
+    model = replace(busy.provider.models["m"], limits=RateLimits(concurrent=1))
+    slow = replace(busy, runs=4, provider=replace(busy.provider, models={"m": model})).with_policies(unlimited())
+    found = sweep(slow, "calls", [3, 9])
+    assert "the provider remembers" in found.reasons[0]
+    pd.testing.assert_frame_equal(found.at(9), simulated(slow, unlimited(), "calls", 9), check_dtype=False)

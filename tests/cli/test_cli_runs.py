@@ -1,0 +1,119 @@
+"""Sweep, replay and explain at the command line: answers, JSON and nothing else, files by the ends of their names."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import pytest
+
+from harness_lab.cli import main
+from harness_lab.settlements import Settlements
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SMALL = """
+name = "small"
+runs = 20
+[workload]
+root = "solo"
+[workload.agents.solo]
+model = "m"
+calls = { dist = "lognorm", s = 0.5, scale = 4 }
+startup_tokens = 1000
+[provider.models.m]
+output_tokens = 50
+latency_s = 1
+[provider.prices.m]
+input = 3.0
+output = 15.0
+[[policies]]
+name = "free"
+[[policies]]
+name = "tight"
+[policies.shared_ledger]
+max_steps = 3
+"""
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as stop:
+        main(list(arguments))
+    return int(stop.value.code or 0)
+
+
+@pytest.fixture
+def experiment(tmp_path: Path) -> str:
+    file = tmp_path / "experiment.toml"
+    file.write_text(SMALL)
+    return str(file)
+
+
+def test_sweep_prints_the_curve_and_writes_it(
+    experiment: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "curve.csv"
+    assert run("sweep", experiment, "calls", "--policy", "free", "--values", "2,4,8", "--out", str(out), "--json") == 0
+    data = json.loads(capsys.readouterr().out)
+    assert [row["ceiling"] for row in data["curve"]] == [2, 4, 8]
+    assert (data["read_off"], data["simulated_because"]) == (20, [])
+    assert pd.read_csv(out)["completed"].is_monotonic_increasing
+
+
+def test_explain_prints_the_events_and_writes_a_trace_and_a_picture(
+    experiment: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace, picture = tmp_path / "run.json", tmp_path / "run.svg"
+    assert run("explain", experiment, "3", "--policy", "tight", "--trace", str(trace), "--picture", str(picture)) == 0
+    assert "Run 3 under tight" in capsys.readouterr().out
+    assert json.loads(trace.read_text())["traceEvents"]
+    assert picture.read_text().startswith("<svg")
+    assert run("explain", experiment, "3", "--policy", "tight", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["events"][0]["event"] == "spawn"
+
+
+def test_replay_says_where_each_policy_stops_a_recorded_run(
+    experiment: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    records = tmp_path / "records.parquet"
+    rows = {"run": ["a", "b"], "node": "0", "outcome": "completed", "delivered": True, "calls": [9, 2]}
+    Settlements.from_columns(rows | {"input_total": [900, 200], "output": 1}).to_parquet(records)
+    assert run("replay", str(records), "a", "--policies", experiment, "--json") == 0
+    free, tight = json.loads(capsys.readouterr().out)["policies"]
+    assert (free["stopped"], tight["stopped"], tight["calls"], tight["limit"]) == (False, True, 3, "steps-exhausted")
+    assert (tight["good_runs"], tight["good_cut"]) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("sweep", "FILE", "steps", "--policy", "free"), "ceiling: expected one of calls"),
+        (("sweep", "FILE", "calls"), "policy: expected one of free, tight, got None"),
+        (("sweep", "FILE", "calls", "--policy", "free", "--values", "two"), "--values: expected numbers"),
+        (("sweep", "FILE", "calls", "--policy", "free", "--out", "x.doc"), "--out: expected a name that ends in .csv"),
+        (("explain", "FILE", "20", "--policy", "free"), "run: expected a whole number from 0 to 19"),
+        (("explain", "FILE", "first", "--policy", "free"), "run: expected a whole number"),
+    ],
+    ids=str,
+)
+def test_misuse_is_one_line_and_exit_code_2(
+    arguments: tuple[str, ...], message: str, experiment: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*[experiment if one == "FILE" else one for one in arguments]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(f"harness-lab: {message}")
+    assert err.count("\n") == 1
+
+
+def test_replay_refuses_a_file_without_policies(
+    experiment: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    records, empty = tmp_path / "records.parquet", tmp_path / "empty.toml"
+    Settlements.from_columns({"run": ["a"], "node": "0", "calls": 1}).to_parquet(records)
+    empty.write_text("")
+    assert run("replay", str(records), "a", "--policies", str(empty)) == 2
+    assert "--policies: expected a TOML file with [[policies]]" in capsys.readouterr().err
+    assert run("replay", str(records), "z", "--policies", experiment) == 2
+    assert "runs: expected some of the 1 recorded runs, got ['z']" in capsys.readouterr().err
