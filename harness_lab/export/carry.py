@@ -46,8 +46,9 @@ def carry(draft: Draft, target: Target, derive: Derive | None = None) -> None:
         _turn(draft, knob, values, covered, refused, derive)
     target.rest(draft)
     written = {one.value.partition(".")[0] for one in draft.carried}
+    said = {value.name.partition(".")[0] for value in values if value.quantity is not None} - written
     for value in values:
-        if value.name not in draft.done and not _kept(value, draft, target, written):
+        if value.name not in draft.done and not _kept(value, draft, target, said):
             why = refused.get(value.name) or _why(policy, value, covered.get(value.name, set()), target)
             if why:
                 draft.losses.append(Loss(str(value), why))
@@ -58,14 +59,14 @@ def carry(draft: Draft, target: Target, derive: Derive | None = None) -> None:
         draft.losses.append(Loss("iteration_budget", "programmatic turns are not given back"))
 
 
-def _kept(value: Value, draft: Draft, target: Target, written: set[str]) -> bool:
-    """Whether an axis needs no word: the target answers so too, or nothing of its module is carried."""
+def _kept(value: Value, draft: Draft, target: Target, said: set[str]) -> bool:
+    """Whether an axis needs no word: the target answers so too, or the loss of its module's amounts says it."""
     if value.quantity is not None:
         return False
     kind, _, parameter = value.name.rpartition(".")
     if kind == "at_limit" or not kind:
         return target.at_limit is not None and getattr(target.at_limit, parameter, None) == value.amount
-    if kind not in written or value.name in _SAID_BY_SCOPE:
+    if kind in said or value.name in _SAID_BY_SCOPE:
         return True
     if value.name == "iteration_budget.max_refunds":
         return bool(value.amount == 0)
@@ -145,6 +146,7 @@ def _why(policy: PolicySpec, value: Value, covered: set[Scope], target: Target) 
     knobs = [knob for knob in target.knobs if knob.quantity == value.quantity]
     if scope is not None and knobs:
         there = ", ".join(f"{knob.key} is counted over {knob.scope}" for knob in knobs)
-        again = ": derive it again for that from records, or leave it" if value.quantity in _RECORDED else ""
+        recorded = value.quantity in _RECORDED and scope != "period"
+        again = ": derive it again for that from records, or leave it" if recorded else ""
         return f"is counted over {SCOPES[scope]}; {there}{again}"
     return f"{target.title} has no such setting"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
 
 import pandas as pd
@@ -11,7 +12,7 @@ from harness_lab.analyze.ceilings import ceiling
 from harness_lab.analyze.frames import amount, nodes_of
 from harness_lab.analyze.watch_ceilings import target_share
 from harness_lab.errors import InputError
-from harness_lab.export.tuned import FACTORS, evidence_of_choice
+from harness_lab.export.tuned import FACTORS, digest_of, evidence_of_choice
 from harness_lab.export.values import SCOPES
 
 if TYPE_CHECKING:
@@ -60,13 +61,14 @@ def from_records(
     agents that complete within the ceiling. Runs whose agents each keep their ceiling may still be many.
     """
     nodes = nodes_of(records)
+    origin = {"data_sha256": digest_of(nodes), "harness_lab": version("harness-lab")}
     if target is not None and not 0 < target < 1:
         raise InputError("target", expected="a share between 0 and 1", got=target)
 
     def derive(knob: Knob, value: Value) -> tuple[Value, Evidence] | str:
         channel = CHANNELS.get(knob.quantity)
         scope = knob.bounds[0]
-        if channel is None or scope == "parent":
+        if channel is None or scope == "parent" or value.scope == "period":
             return f"is counted over {SCOPES[value.scope or 'tree']}, and no record says it for {SCOPES[scope]}"
         known = config.evidence_of(value.name)
         share = target if target is not None else target_share(known.target) if known is not None else None
@@ -80,7 +82,7 @@ def from_records(
         evidence = evidence_of_choice(choice, value.name, what=_PER[scope], of=_MANY.get(scope, f"{_PER[scope]}s"))
         shown = f"derived again for {SCOPES[scope]}, in place of {value} for {SCOPES[value.scope or 'tree']}"
         note = f"{shown}: {amount(choice.column, choice.ceiling)}"
-        return again, evidence.model_copy(update={"note": "; ".join(x for x in (note, evidence.note) if x)})
+        return again, evidence.model_copy(update=origin | {"note": "; ".join(x for x in (note, evidence.note) if x)})
 
     return derive
 

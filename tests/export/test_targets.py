@@ -18,6 +18,7 @@ from harness_lab.policies import (
     AtLimit,
     PolicySpec,
     compose,
+    durable_account,
     iteration_budget,
     period_budget,
     reservation_pool,
@@ -194,6 +195,11 @@ def test_how_a_module_answers_is_lost_where_the_target_answers_otherwise() -> No
         "iteration_budget", "max_wait_s = 5.0", "at_limit.then = wrap-up", "at_limit.warn_at = 0.7",
     }  # fmt: skip
     assert "at_limit.then = wrap-up" not in {loss.value for loss in export(policy, "hermes").losses}
+
+
+def test_an_account_without_caps_of_its_own_is_not_lost_silently() -> None:
+    account = durable_account("a.sqlite", periods=(period_budget(cost_usd=5, every="day"),))
+    assert any("durable_account.periods" in loss.value for loss in export(account, "codex").losses)
 
 
 def test_a_value_of_another_scope_is_refused_and_says_so() -> None:
