@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,14 +11,19 @@ import typer
 from harness_lab.cli.output import Json, note, show
 
 if TYPE_CHECKING:
-    from harness_lab.simulate import Result
+    from harness_lab.simulate import Experiment, Result
 
 File = Annotated[Path, typer.Argument(help="Experiment file (TOML).")]
 Runs = Annotated[int | None, typer.Option(help="Runs under each policy; the file's if not given.")]
 Seed = Annotated[int | None, typer.Option(help="Names the luck; the file's if not given.")]
 Engine = Annotated[str, typer.Option(help="auto, kernel, asyncio (the virtual loop, slower) or fast; same results.")]
-Backend = Annotated[str, typer.Option(help="auto, serial or loky (worker processes).")]
+Backend = Annotated[str, typer.Option(help="auto, serial, loky (worker processes), dask or ray.")]
+Workers = Annotated[int | None, typer.Option(help="Worker processes; the number of cores if not given.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Where to write the settlement table (Parquet).")]
+
+
+STREAM_FROM = 100_000
+"""Simulated trees from which rows go to the file as they come, and are never all in memory."""
 
 
 def simulate(
@@ -28,11 +32,30 @@ def simulate(
     seed: Seed = None,
     engine: Engine = "auto",
     backend: Backend = "auto",
+    workers: Workers = None,
+    metric: Annotated[str, typer.Option(help="What has to be precise: completed, cost, time or calls.")] = "completed",
+    half_width: Annotated[
+        float | None, typer.Option(help="Stop when its interval is so narrow (share, dollars, seconds, calls).")
+    ] = None,
+    relative: Annotated[float | None, typer.Option(help="The same as a share of the estimate.")] = None,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
-    """Simulate an experiment and write its settlement table."""
-    result = _run(file, runs=runs, seed=seed, engine=engine, backend=backend, out=out)
+    """Simulate an experiment and write its settlement table, with what is needed to get it again."""
+    from harness_lab.simulate import Precision
+
+    until = None
+    if half_width is not None or relative is not None:
+        until = Precision(metric=metric, half_width=half_width, relative=relative)  # type: ignore[arg-type]
+    how: dict[str, Any] = {"engine": engine, "backend": backend, "workers": workers, "until": until}
+    experiment = _experiment(file, runs=runs, seed=seed)
+    if out is not None and experiment.runs * len(experiment.policies) * len(experiment.scene()) >= STREAM_FROM:
+        stored = experiment.stream(out, **how)
+        note(f"wrote {out}")
+        data = {"manifest": dict(stored.manifest), "policies": stored.manifest["outcomes"], "digest": None, "out": out}
+        show(f"{stored.summary()}\n{stored.explain()}", data, as_json=as_json)
+        return
+    result = _run(experiment, how, out=out)
     data = {"manifest": dict(result.manifest), "policies": _outcomes(result), "digest": result.digest(), "out": out}
     show(f"{result.summary()}\n{result.explain()}", data, as_json=as_json)
 
@@ -49,13 +72,19 @@ def compare(
 ) -> None:
     """Simulate an experiment and compare its policies, run by run."""
     from harness_lab.analyze import compare as compare_policies
+    from harness_lab.errors import InputError
 
-    result = _run(file, runs=runs, seed=seed, engine=engine, backend=backend, out=out, baseline=baseline)
-    found = compare_policies(result.settlements, baseline=baseline)
+    experiment = _experiment(file, runs=runs, seed=seed)
+    names = [policy.name for policy in experiment.policies]
+    if baseline is not None and baseline not in names:
+        raise InputError("--baseline", expected=f"one of {', '.join(names)}", got=baseline)
+    result = _run(experiment, {"engine": engine, "backend": backend}, out=out)
+    found = compare_policies(result, baseline=baseline)
     data = {
         "manifest": dict(result.manifest),
         "baseline": found.baseline,
         "policies": found.to_frame(),
+        "switches": found.switches,
         "differences": found.differences(),
         "binding": found.binding,
         "identical_runs": found.identical,
@@ -65,28 +94,19 @@ def compare(
     show(f"{found.summary()}\n\n{found.explain()}", data, as_json=as_json)
 
 
-def _run(
-    file: Path,
-    *,
-    runs: int | None,
-    seed: int | None,
-    engine: str,
-    backend: str,
-    out: Path | None,
-    baseline: str | None = None,
-) -> Result:
-    from harness_lab.errors import InputError
+def _experiment(file: Path, *, runs: int | None, seed: int | None) -> Experiment:
     from harness_lab.simulate.config import load_experiment
 
-    experiment = load_experiment(file)
-    names = [policy.name for policy in experiment.policies]
-    if baseline is not None and baseline not in names:
-        raise InputError("--baseline", expected=f"one of {', '.join(names)}", got=baseline)
     changes: dict[str, Any] = {name: value for name, value in (("runs", runs), ("seed", seed)) if value is not None}
-    progress = sys.stderr.isatty()
-    result = replace(experiment, **changes).run(engine=engine, backend=backend, progress=progress)  # type: ignore[arg-type]
+    return replace(load_experiment(file), **changes)
+
+
+def _run(experiment: Experiment, how: dict[str, Any], *, out: Path | None) -> Result:
+    from harness_lab.simulate.stream import write_result
+
+    result = experiment.run(**how)
     if out is not None:
-        result.settlements.to_parquet(out)
+        write_result(out, result.settlements, result.manifest)
         note(f"wrote {out}")
     return result
 

@@ -10,6 +10,7 @@ import pytest
 
 from harness_lab.cli import main
 from harness_lab.settlements import Settlements
+from harness_lab.simulate.stream import read_manifest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -117,3 +118,32 @@ def test_replay_refuses_a_file_without_policies(
     assert "--policies: expected a TOML file with [[policies]]" in capsys.readouterr().err
     assert run("replay", str(records), "z", "--policies", experiment) == 2
     assert "runs: expected some of the 1 recorded runs, got ['z']" in capsys.readouterr().err
+
+
+def test_simulate_stops_when_precise_and_writes_the_manifest_beside_the_rows(
+    experiment: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "rows.parquet"
+    arguments = ["--runs", "3000", "--half-width", "0.05", "--backend", "serial", "--out", str(out), "--json"]
+    assert run("simulate", experiment, *arguments) == 0
+    told = json.loads(capsys.readouterr().out)["manifest"]
+    assert told["ended"] == "precise enough"
+    assert read_manifest(out) == told
+    assert Settlements.from_parquet(out).nodes["run"].nunique() == told["runs_done"] < 3000
+
+
+def test_a_large_simulation_goes_to_its_file_as_it_comes(
+    experiment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("harness_lab.cli.simulation.STREAM_FROM", 40)
+    out = tmp_path / "rows.parquet"
+    assert run("simulate", experiment, "--out", str(out), "--json") == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["digest"] is None
+    assert sum(data["policies"]["tight"].values()) == 20
+
+
+def test_compare_names_the_switches(experiment: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("compare", experiment, "--json") == 0
+    switches = json.loads(capsys.readouterr().out)["switches"]
+    assert {"policy": "tight", "switch": "shared_ledger.max_steps", "baseline": "none", "value": "3"} in switches
