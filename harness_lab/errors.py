@@ -184,3 +184,22 @@ class TreeTooLarge(SimulationError):
             f"tree too large{where}: {self.nodes:,} nodes, {self.depth:,} levels at t = {self.at_ns / 1e9:g} s and no "
             "end in sight. Bound it with tree_limits(max_depth=...) or (max_calls=...), or lower the chance of a spawn"
         )
+
+
+class NotConserved(SimulationError):
+    """A run has ended and its books do not close: something is still held, or the sums differ.
+
+    Attributes
+    ----------
+    where : str
+        Policy and run.
+    what : str
+        What does not close.
+    """
+
+    def __init__(self, where: str, what: str) -> None:
+        self.where, self.what = where, what
+        super().__init__(where, what)
+
+    def __str__(self) -> str:
+        return f"books do not close ({self.where}): {self.what}"

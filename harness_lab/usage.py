@@ -200,8 +200,14 @@ def checked_amounts(what: str, values: Amounts) -> Amounts:
     """
     if len(values) != len(CHANNELS):
         raise InputError(what, expected=f"one amount for each of {', '.join(CHANNELS)}", got=values)
-    for value in values:
-        if value is not None and (type(value) is not int or not 0 <= value <= MAX_NUSD):
-            named = zip(CHANNELS, values, strict=True)
-            return tuple(optional_count(f"{what} ({name})", v, maximum=MAX_NUSD) for name, v in named)
-    return values
+    a, b, c, d, e = values
+    if (  # written out, since each question and each answer comes by here
+        (a is None or (type(a) is int and 0 <= a <= MAX_NUSD))
+        and (b is None or (type(b) is int and 0 <= b <= MAX_NUSD))
+        and (c is None or (type(c) is int and 0 <= c <= MAX_NUSD))
+        and (d is None or (type(d) is int and 0 <= d <= MAX_NUSD))
+        and (e is None or (type(e) is int and 0 <= e <= MAX_NUSD))
+    ):
+        return values
+    named = zip(CHANNELS, values, strict=True)
+    return tuple(optional_count(f"{what} ({name})", v, maximum=MAX_NUSD) for name, v in named)

@@ -14,14 +14,15 @@ from harness_lab.agents.ports import Call, Child, Children, LateReply, PartialRe
 from harness_lab.agents.record import NodeRecord
 from harness_lab.errors import InputError, SimulationError, TreeTooLarge
 from harness_lab.outcome import CHANNELS, Cause, Code, Outcome, Refusal
-from harness_lab.policies.protocol import End, SpawnAsk, StepAsk, Use
+from harness_lab.policies.protocol import End, SpawnAsk, StepAsk, Use, Wait
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from harness_lab.agents.ports import Brain, Model, Reply, Runtime
     from harness_lab.agents.record import Sink
-    from harness_lab.policies.protocol import Policy, Ticket
+    from harness_lab.clock import Time
+    from harness_lab.policies.protocol import Grant, Policy, Ticket
     from harness_lab.usage import Amounts
 
 _UNKNOWN = (1,) + (None,) * (len(CHANNELS) - 1)
@@ -199,18 +200,22 @@ class Harness:
         """Ask for one call, make it, and settle it exactly once."""
         runtime, policy, model = self.runtime, self.policy, self.model
         ask = StepAsk(node, call.call, call.attempt, model.bound(call), call.kind)
-        asked = runtime.now()
-        try:
-            answer = await runtime.ask(policy, policy.admit, ask)
-        finally:
-            record.wait_ns += runtime.now() - asked
+        started = runtime.now()
+        if self._does_io:
+            answer: Any = await self._waited(record, started, runtime.ask(policy, policy.admit, ask))
+        else:
+            answer = policy.admit(ask, started)
+            runtime.drain(policy)
+            if type(answer) is Wait:
+                answer = await self._waited(record, started, runtime.answered(policy, answer))
         if type(answer) is Refusal:
             return answer
-        step = answer.ticket  # type: ignore[union-attr]
-        if answer.model is not None:  # type: ignore[union-attr]
-            call = call.but(model=answer.model)  # type: ignore[union-attr]
-        record.warnings = answer.warnings  # type: ignore[union-attr]
-        started = runtime.now()
+        step: Ticket = answer.ticket
+        if answer.model is not None:
+            call = call.but(model=answer.model)
+        record.warnings = answer.warnings
+        if record.wait_ns:
+            started = runtime.now()
         record.model = call.model
         record.attempts += 1
         stopped = None
@@ -235,6 +240,13 @@ class Harness:
         if stopped is not None:
             raise stopped
         return reply
+
+    async def _waited(self, record: NodeRecord, asked: Time, answer: Awaitable[Grant | Refusal]) -> Grant | Refusal:
+        """Wait for an answer, and write down for how long, however that ends."""
+        try:
+            return await answer
+        finally:
+            record.wait_ns += self.runtime.now() - asked
 
     async def _at_limit(self, node: Ticket, record: NodeRecord, brain: Brain, call: Call, refusal: Refusal) -> End:
         """End a node that a limit refused, after one last call where that is admitted; what it wants then is moot."""

@@ -105,7 +105,11 @@ class NodeRecord:
         """Count one call that came back."""
         if reply.status == "completed":
             self.calls += 1
-        self._bill(reply.billed_nusd)
+        billed = reply.billed_nusd
+        if billed is None:
+            self.billed_known = False
+        else:
+            self.billed_nusd += billed
         self.arrived(reply, spent)
 
     def expect(self, reply: Reply) -> None:
@@ -116,7 +120,8 @@ class NodeRecord:
 
     def arrived(self, reply: Reply, spent: Amounts) -> None:
         """Count the usage of a call."""
-        if reply.cost_nusd is None:
+        cost = reply.cost_nusd
+        if cost is None:
             self.cost_known = False
         if not reply.reported:
             self.usage_known = False
@@ -127,11 +132,14 @@ class NodeRecord:
             self.cache_read += reply.cache_read
             self.cache_write += reply.cache_write
             self.output += reply.output
-            self.cost_nusd += reply.cost_nusd or 0
+            self.cost_nusd += cost or 0
+        calls, prompt, tokens, fresh, cost = spent
         subtree = self.subtree
-        for i, amount in enumerate(spent):
-            if amount is not None:
-                subtree[i] += amount
+        subtree[0] += calls or 0
+        subtree[1] += prompt or 0
+        subtree[2] += tokens or 0
+        subtree[3] += fresh or 0
+        subtree[4] += cost or 0
 
     def drop(self, billed_nusd: int | None) -> None:
         """Count one call that never came back."""

@@ -19,6 +19,23 @@ def used_up(limit: int, used: int) -> bool:
     return 0 <= limit <= used
 
 
+def first_reached(
+    max_steps: int, steps: int, max_cost: int, cost: int, unmetered: int, max_elapsed: int, elapsed: int
+) -> int:
+    """Return which limit of a ledger is reached first in the order of checking.
+
+    0: none, 1: steps, 2: spend is unknown under a cost limit, 3: cost, 4: time.
+    """
+    if 0 <= max_steps <= steps:
+        return 1
+    if max_cost >= 0:
+        if unmetered > 0:
+            return 2
+        if max_cost <= cost:
+            return 3
+    return 4 if 0 <= max_elapsed <= elapsed else 0
+
+
 def nested(parent: int, used: int, declared: int) -> int:
     """Return a child's tree-absolute ceiling: its declaration counted from what is used, bounded by the parent's."""
     own = -1 if declared < 0 else used + declared

@@ -140,13 +140,15 @@ class ReservationPool:
         """
         allocation = within if within is not None else self.root
         names = self.channels
-        if keep is None:
-            found = [short(names[i], account.open(), ask[i]) for i, account in allocation.limited]
-        else:
-            found = [short(names[i], account.open(), ask[i], keep[i] or 0) for i, account in allocation.limited]
+        missing: tuple[Shortfall, ...] = ()
+        for i, account in allocation.limited:
+            each = short(names[i], account.open(), ask[i], 0 if keep is None else keep[i] or 0)
+            if each is not None:
+                missing += (each,)
         if self.rules.unlimited == "refuse":
-            found += [unbudgeted(names[i], ask[i]) for i, a in enumerate(allocation.accounts) if a.limit < 0]
-        return tuple(each for each in found if each is not None)
+            found = [unbudgeted(names[i], ask[i]) for i, a in enumerate(allocation.accounts) if a.limit < 0]
+            missing += tuple(each for each in found if each is not None)
+        return missing
 
     def reserve(
         self, ask: Amounts, within: Allocation | None = None, *, keep: Amounts | None = None

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 DEFAULT_STEPS = 8
 """Steps of a declaration that names none (prism-harness's default)."""
+_REACHED = (None, Code.STEPS_EXHAUSTED, Code.SPEND_UNKNOWN, Code.COST_EXHAUSTED, Code.TIME_EXHAUSTED)
+"""Codes by the number that the rule returns."""
 MAX_LEVELS = 4
 """Levels of agents in one tree, the root counted."""
 
@@ -206,15 +208,13 @@ class RunLedger:
         """Return the first limit that is reached, None when another step is allowed."""
         if self.cancelled:
             return Code.CANCELLED
-        if _rules.used_up(ceiling.steps, self.steps):
-            return Code.STEPS_EXHAUSTED
-        if ceiling.cost_nusd >= 0 and self.unmetered_runs:
-            return Code.SPEND_UNKNOWN
-        if _rules.used_up(ceiling.cost_nusd, self.cost_nusd):
-            return Code.COST_EXHAUSTED
-        if ceiling.elapsed_ns >= 0 and _rules.used_up(ceiling.elapsed_ns, self.elapsed_ns()):
-            return Code.TIME_EXHAUSTED
-        return None
+        limit = ceiling.elapsed_ns
+        elapsed = 0 if limit < 0 else self.elapsed_ns()
+        return _REACHED[
+            _rules.first_reached(
+                ceiling.steps, self.steps, ceiling.cost_nusd, self.cost_nusd, self.unmetered_runs, limit, elapsed
+            )
+        ]
 
     def _text(self, code: Code, ceiling: Ceiling) -> str:
         cap = usd(max(0, ceiling.cost_nusd))

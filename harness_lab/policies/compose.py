@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from harness_lab.policies.protocol import Ask, End, Module, News
 
 _NOTHING = Use((0,) * len(CHANNELS), "unsent")
+_NO_NEWS: Iterator[News] = iter(())
 
 
 class Composed:
@@ -150,6 +151,14 @@ class Composed:
 
     def outbox(self) -> Iterator[News]:
         """Yield answers to those who waited."""
+        return self._drained() if self._news else _NO_NEWS
+
+    @property
+    def waiting(self) -> int:
+        """Questions that wait for an answer."""
+        return len(self._queue)
+
+    def _drained(self) -> Iterator[News]:
         while self._news:
             yield self._news.popleft()
 
@@ -190,7 +199,12 @@ class Composed:
 
     @staticmethod
     def _short(ask: Ask, modules: Sequence[Module], now: Time) -> tuple[Shortfall, ...]:
-        return tuple(short for module in modules for short in module.short(ask, now))
+        found: tuple[Shortfall, ...] = ()
+        for module in modules:
+            short = module.short(ask, now)
+            if short:
+                found += tuple(short)
+        return found
 
     def _reserved(self, ticket: Ticket, now: Time) -> tuple[Shortfall, ...]:
         """Tell those who observe costs of a step that fits every limit, before anything is held; they may refuse it."""

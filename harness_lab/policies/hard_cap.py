@@ -284,6 +284,10 @@ class CallHolds:
                 pot.apart[i] += amount
         self._told(ticket, self._ids.pop(ticket, ""), charge, use.status)
 
+    def unsettled(self) -> str | None:
+        """Say what is still held; None once every call has been settled."""
+        return f"{self.pot.open} call(s) are still held" if self.pot.open or any(self.pot.held) else None
+
     def gauges(self, node: Ticket, now: Time) -> list[tuple[str, int, int]]:
         """Return how full each cap over a node is: its channel, what is spent or held, and the cap."""
         return [

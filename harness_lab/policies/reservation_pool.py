@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from harness_lab.budget import Allocation, ReservationPool
 from harness_lab.errors import InputError
-from harness_lab.outcome import CHANNELS, Code
+from harness_lab.outcome import CHANNELS, COST, Code
 from harness_lab.policies.protocol import SpawnAsk, StepAsk
 from harness_lab.policies.shared_ledger import UNKNOWN_USAGE, UnknownUsage
 from harness_lab.usage import Amounts, amounts
@@ -123,6 +123,17 @@ class PoolModule:
         if self._grants == "as-asked":
             return ask.budget
         return self.pool.even_share(ask.budget, above, together=ask.together)
+
+    def unsettled(self) -> str | None:
+        """Say what is still held; None once every child has ended."""
+        held = [f"{amount:,} in {name}" for name, amount in zip(CHANNELS, self.pool.held(), strict=False) if amount]
+        return f"the pool still holds {', '.join(held)}" if held else None
+
+    def booked_nusd(self) -> tuple[int, bool] | None:
+        """Return the money booked, and whether it is just what was reported; None where children have budgets apart."""
+        if self._grants == "isolated":
+            return None
+        return self.pool.root.accounts[COST].spent, not self._charge_hold
 
     def gauges(self, node: Ticket, now: Time) -> list[tuple[str, int, int]]:
         """Return how full each limit over a node is: its channel, what is spent or held, and the limit."""

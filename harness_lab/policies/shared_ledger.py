@@ -76,8 +76,9 @@ class SharedLedger:
         node = ask.node if type(ask) is StepAsk else ask.parent
         if node is None:
             return ()
-        self._clock.set(now)
         ceiling: Ceiling = node.memory[self.index]
+        if ceiling.elapsed_ns >= 0:
+            self._clock.set(now)
         code = self.ledger.binding(ceiling)
         return () if code is None else (self._shortfall(code, ceiling),)
 
@@ -104,6 +105,10 @@ class SharedLedger:
         if cost is None and self._charge_hold:
             cost = ask.bound[COST]
         self.ledger.charge(cost)
+
+    def booked_nusd(self) -> tuple[int, bool]:
+        """Return the money booked, and whether it is just what was reported."""
+        return self.ledger.cost_nusd, not self._charge_hold
 
     def gauges(self, node: Ticket, now: Time) -> list[tuple[str, int, int]]:
         """Return how full each limit over a node is: its channel, what is used, and the limit."""

@@ -138,11 +138,13 @@ class TreeLimits:
     """
 
     asks_spawn = True
-    __slots__ = ("_limits", "_spec", "asks_step", "index", "peak", "running")
+    __slots__ = ("_full", "_limits", "_spec", "asks_step", "index", "peak", "running")
 
     def __init__(self, spec: TreeLimitsSpec) -> None:
         self._spec = spec
         self._limits = spec.limits()
+        slots = spec.max_concurrent  # a slot that does not exist is never given back
+        self._full = Shortfall(Code.MAX_CONCURRENT, slots, 1, 0, "nothing" if slots == 0 else "wait")
         self.asks_step = spec.on_timeout == "cooperative" and spec.timeout_s is not None
         self.running = 0
         self.peak = 0
@@ -155,11 +157,15 @@ class TreeLimits:
         if ask.parent is None:
             return ()
         node: _Node = ask.parent.memory[self.index]
-        reached = node.view.reached(self._active(ask, node))
+        late = self._late(node, now) if self.asks_step else ()
+        reached = list(node.view.reached(self._active(ask, node)))
+        if not reached:
+            return late
         if ask.resume is not None:  # it was counted when it started; now it only needs a slot
-            reached = (limit for limit in reached if limit[0] == "max_concurrent")
-        short = [self._shortfall(name, limit, node) for name, limit in reached]
-        return (*short, *self._late(node, now)) if self.asks_step else tuple(short)
+            reached = [limit for limit in reached if limit[0] == "max_concurrent"]
+        if len(reached) == 1 and reached[0][0] == "max_concurrent":
+            return (self._full, *late)
+        return (*(self._shortfall(name, limit, node) for name, limit in reached), *late)
 
     def hold(self, ticket: Ticket, now: Time) -> None:
         """Count a start, take a slot, and tighten the child's deadline."""
@@ -196,6 +202,10 @@ class TreeLimits:
             self._lend(parent, above, -1)
         if use.status == "unsent" and self._spec.give_back and ask.resume is None:
             above.view.release()
+
+    def unsettled(self) -> str | None:
+        """Say what is still taken; None once every child has ended."""
+        return f"{self.running} slot(s) are still taken" if self.running else None
 
     def _active(self, ask: SpawnAsk, node: _Node) -> int:
         if self._spec.concurrency == "parent":

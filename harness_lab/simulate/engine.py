@@ -10,6 +10,7 @@ from harness_lab.agents import AsyncioRuntime, Harness
 from harness_lab.errors import TreeTooLarge
 from harness_lab.policies.log import Decision, Logged
 from harness_lab.simulate import fast
+from harness_lab.simulate.conservation import check_conserved
 from harness_lab.simulate.rows import Rows
 from harness_lab.simulate.runtime import SimRuntime
 from harness_lab.simulate.virtual_loop import VirtualLoop
@@ -77,6 +78,8 @@ class World:
         ------
         TreeTooLarge
             If a tree grows beyond :data:`LARGEST`.
+        NotConserved
+            If a run has ended and its books do not close.
         """
         if engine == "fast" and self.constants is not None:
             values = fast.simulate(self.constants, self.seed, spec, runs)
@@ -86,8 +89,9 @@ class World:
         decisions: list[tuple[int, Decision]] = []
         one = self._on_asyncio if engine == "asyncio" else self._on_kernel
         for run in runs:
-            rows.run = run
+            rows.run, rows.reported_nusd = run, 0
             policy: Policy = spec.start(str(run))
+            asked = policy
             if keep_decisions:
                 policy = Logged(policy)
             try:
@@ -95,6 +99,7 @@ class World:
             except TreeTooLarge as large:
                 where = f"policy {spec.name}, run {run}"
                 raise TreeTooLarge(large.nodes, large.depth, large.at_ns, where) from large
+            check_conserved(asked, rows, spec)
             if isinstance(policy, Logged):
                 decisions += [(run, decision) for decision in policy.decisions]
         return rows, decisions

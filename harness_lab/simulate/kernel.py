@@ -17,6 +17,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 from harness_lab.agents.ports import COMPLETION
+from harness_lab.clock import Time
 from harness_lab.errors import Deadlock, Livelock
 
 if TYPE_CHECKING:
@@ -86,11 +87,11 @@ class Kernel:
     __slots__ = ("_alive", "_handover", "_heap", "_ready", "_seq", "_starts", "_urgent", "current", "events", "now")
 
     def __init__(self) -> None:
-        self.now = 0
+        self.now = Time(0)
         self.events = 0
         self.current: Process
         self._seq = 0
-        self._heap: list[tuple[int, int, int, Any, int]] = []
+        self._heap: list[tuple[Time, int, int, Any, int]] = []
         self._urgent: deque[tuple[Process, int, Any]] = deque()
         self._ready: deque[tuple[Process, int, Any]] = deque()
         self._handover: deque[tuple[Process, int, Any]] = deque()
@@ -135,7 +136,7 @@ class Kernel:
         """Call `callback` at an instant, at its rank there; an instant that is past is now."""
         timer = Timer(callback)
         self._seq += 1
-        heappush(self._heap, (max(when, self.now), rank, self._seq, timer, -1))
+        heappush(self._heap, (Time(max(when, self.now)), rank, self._seq, timer, -1))
         return timer
 
     def run(self) -> None:
@@ -161,21 +162,24 @@ class Kernel:
     def _run(self) -> None:  # noqa: C901 - one loop, kept flat for speed
         heap, urgent, ready = self._heap, self._urgent, self._ready
         handover, starts = self._handover, self._starts
-        instant, since = -1, 0
+        instant, since, now = -1, 0, self.now
         while True:
             if urgent:
                 process, epoch, value = urgent.popleft()
             elif ready:
                 process, epoch, value = ready.popleft()
-            elif heap and (heap[0][0] == self.now or not (handover or starts)):
+            elif heap and (heap[0][0] == now or not (handover or starts)):
                 when, _, _, process, epoch = heappop(heap)
-                value = None
                 if epoch < 0:
-                    self._fire(process, when)
+                    if process.callback is not None:
+                        self.now = now = when
+                        self.events += 1
+                        process.callback()
                     continue
                 if process.epoch != epoch:
                     continue
-                self.now = when
+                self.now = now = when
+                value = None
             elif handover:
                 process, epoch, value = handover.popleft()
             elif starts:
@@ -184,39 +188,31 @@ class Kernel:
                 break
             if process.epoch != epoch or process.done:
                 continue
-            since = since + 1 if self.now == instant else 0
-            instant = self.now
-            if since > MAX_EVENTS_AT_ONE_INSTANT:
-                raise Livelock(since, self.now, process.name)
-            self._step(process, value)
+            if now != instant:
+                instant, since = now, 0
+            else:
+                since += 1
+                if since > MAX_EVENTS_AT_ONE_INSTANT:
+                    raise Livelock(since, now, process.name)
+            self.events += 1
+            process.epoch = epoch = epoch + 1
+            self.current = process
+            try:
+                if process.error is None:
+                    wanted = process.send(value)
+                else:
+                    error, process.error = process.error, None
+                    wanted = process.coroutine.throw(error)
+            except StopIteration as finished:
+                self._finish(process, finished.value)
+            except CancelledError:
+                self._finish(process, None)
+            else:
+                if wanted is not PARK:
+                    self._seq = seq = self._seq + 1
+                    heappush(heap, (now + wanted if wanted > 0 else now, COMPLETION, seq, process, epoch))
         if self._alive:
             raise Deadlock(tuple(process.name for process in self._alive))
-
-    def _fire(self, timer: Timer, when: int) -> None:
-        if timer.callback is not None:
-            self.now = when
-            self.events += 1
-            timer.callback()
-
-    def _step(self, process: Process, value: Any) -> None:
-        """Let a process go on until it waits again."""
-        self.events += 1
-        process.epoch += 1
-        self.current = process
-        try:
-            if process.error is None:
-                wanted = process.send(value)
-            else:
-                error, process.error = process.error, None
-                wanted = process.coroutine.throw(error)
-        except StopIteration as finished:
-            self._finish(process, finished.value)
-        except CancelledError:
-            self._finish(process, None)
-        else:
-            if wanted is not PARK:
-                self._seq += 1
-                heappush(self._heap, (self.now + max(wanted, 0), COMPLETION, self._seq, process, process.epoch))
 
     def _finish(self, process: Process, result: Any) -> None:
         process.done = True

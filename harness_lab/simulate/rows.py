@@ -66,12 +66,19 @@ _FLAG = {"overspent", "usage_known"}
 
 
 class Rows:
-    """A sink that keeps one tuple a node, and one a call if asked."""
+    """A sink that keeps one tuple a node, and one a call if asked.
 
-    __slots__ = ("calls", "nodes", "run")
+    Attributes
+    ----------
+    reported_nusd : int
+        What the nodes of the run were reported to cost, as far as known.
+    """
+
+    __slots__ = ("calls", "nodes", "reported_nusd", "run")
 
     def __init__(self) -> None:
         self.run = 0
+        self.reported_nusd = 0
         self.nodes: list[tuple[Any, ...]] = []
         self.calls: list[tuple[Any, ...]] = []
 
@@ -86,6 +93,7 @@ class Rows:
         if end is None:
             return
         known = record.usage_known
+        self.reported_nusd += record.cost_nusd
         self.nodes.append(
             (
                 self.run,

@@ -80,11 +80,11 @@ class SimRuntime:
 
     def now(self) -> Time:
         """Return the current instant, nanoseconds."""
-        return Time(self.kernel.now)
+        return self.kernel.now
 
     async def ask(self, policy: Policy, question: Callable[[Any, Time], Any], ask: Any) -> Grant | Refusal:
         """Ask a policy, and wait in its queue if it says so."""
-        answer: Grant | Refusal | Wait = question(ask, Time(self.kernel.now))
+        answer: Grant | Refusal | Wait = question(ask, self.kernel.now)
         self.drain(policy)
         if type(answer) is not Wait:
             return answer  # type: ignore[return-value]

@@ -41,6 +41,7 @@ def jit(function: F) -> F:
 fits = jit(budget_rules.fits)
 could_fit = jit(budget_rules.could_fit)
 used_up = jit(budget_rules.used_up)
+first_reached = jit(budget_rules.first_reached)
 nested = jit(budget_rules.nested)
 too_deep = jit(limit_rules.too_deep)
 reached = jit(limit_rules.used_up)

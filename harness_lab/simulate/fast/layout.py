@@ -57,8 +57,9 @@ RUNNING: Final = next(_world)
 FAULT: Final = next(_world)
 WORLD: Final = next(_world)
 
-_, FULL, BEYOND, STUCK = _words(4)
-"""Faults: a line, the heap or the nodes need more room; figures beyond 63 bits; no progress (the kernel says why)."""
+_, FULL, BEYOND, STUCK, LEAK = _words(5)
+"""Faults: a line, the heap or the nodes need more room; figures beyond 63 bits; no progress (the kernel says why);
+the books of a run do not close."""
 
 _node = _cells()
 STATE: Final = next(_node)

@@ -25,6 +25,7 @@ from harness_lab.simulate.fast.layout import (
     FAULT,
     HANDOVER,
     HEAP,
+    LEAK,
     LINE,
     NOTHING,
     NOW,
@@ -112,6 +113,8 @@ def _simulate_one(w: Ints, n: Ints, a: Ints, h: Ints, c: Ints, t: Ints, key: int
             agents.step(w, n, a, h, c, t, i)
     if w[FAULT] == 0 and w[ALIVE] > 0:
         w[FAULT] = STUCK
+    if w[FAULT] == 0 and not policy.conserved(w, n, a, c):
+        w[FAULT] = LEAK
 
 
 @jit

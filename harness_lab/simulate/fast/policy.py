@@ -8,7 +8,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness_lab.outcome import CALLS, COST, Code
-from harness_lab.simulate.fast.jit import could_fit, earlier, fits, jit, nested, reached, too_deep, used_up
+from harness_lab.simulate.fast.jit import (
+    could_fit,
+    earlier,
+    first_reached,
+    fits,
+    jit,
+    nested,
+    reached,
+    too_deep,
+    used_up,
+)
 from harness_lab.simulate.fast.layout import (
     ABOVE,
     ACCOUNT,
@@ -18,6 +28,7 @@ from harness_lab.simulate.fast.layout import (
     ASKED,
     AWAITED,
     COST_NUSD,
+    COST_OF,
     DEADLINE,
     DEPTH,
     FAULT,
@@ -40,6 +51,7 @@ from harness_lab.simulate.fast.layout import (
     MAX_TIME,
     MAX_WAIT,
     MODULES,
+    NODES,
     NOTHING,
     NOW,
     ONE,
@@ -85,8 +97,15 @@ GRANTED, WAIT = ZERO, NOTHING
 CHANNEL_COUNT = 5
 CALLS_CHANNEL: int = int64(CALLS)
 COST_CHANNEL: int = int64(COST)
-_STEPS, _COST, _TIME = (code_number(c) for c in (Code.STEPS_EXHAUSTED, Code.COST_EXHAUSTED, Code.TIME_EXHAUSTED))
 _UNKNOWN_SPEND, _BUDGET = (code_number(c) for c in (Code.SPEND_UNKNOWN, Code.BUDGET_EXHAUSTED))
+_REACHED = (
+    ZERO,
+    code_number(Code.STEPS_EXHAUSTED),
+    _UNKNOWN_SPEND,
+    code_number(Code.COST_EXHAUSTED),
+    code_number(Code.TIME_EXHAUSTED),
+)
+"""Codes by the number that the ledger's rule returns."""
 _DEPTH, _STARTS, _CONCURRENT = (code_number(c) for c in (Code.MAX_DEPTH, Code.MAX_CALLS, Code.MAX_CONCURRENT))
 _TOO_LONG = code_number(Code.WAITED_TOO_LONG)
 _NEVER = 1 << 32
@@ -164,15 +183,10 @@ def _short(w: Ints, n: Ints, a: Ints, c: Ints, i: int, spawn: bool) -> int:
 
 @jit
 def _ledger(w: Ints, n: Ints, node: int) -> int:
-    if used_up(n[node, MAX_STEPS], w[STEPS]):
-        return _STEPS | _NEVER
-    if n[node, MAX_COST] >= 0 and w[UNMETERED] > 0:
-        return _UNKNOWN_SPEND | _NEVER
-    if used_up(n[node, MAX_COST], w[COST_NUSD]):
-        return _COST | _NEVER
-    if used_up(n[node, MAX_TIME], w[NOW]):
-        return _TIME | _NEVER
-    return 0
+    found = first_reached(
+        n[node, MAX_STEPS], w[STEPS], n[node, MAX_COST], w[COST_NUSD], w[UNMETERED], n[node, MAX_TIME], w[NOW]
+    )
+    return _REACHED[found] | _NEVER if found > 0 else ZERO
 
 
 @jit
@@ -429,6 +443,32 @@ def _answered(w: Ints, n: Ints, a: Ints, c: Ints, i: int) -> bool:
         _hold(w, n, a, c, i)
     _answer(w, n, i, short & (_NEVER - 1))
     return True
+
+
+@jit
+def conserved(w: Ints, n: Ints, a: Ints, c: Ints) -> bool:
+    """Whether the books close after a run: nothing held, nobody waiting, and booked what the nodes reported."""
+    if w[QUEUED] > 0 or w[RUNNING] != 0:
+        return False
+    reported = ZERO
+    for i in range(w[NODES]):
+        reported += n[i, COST_OF]
+    for place in range(MODULES, MODULES + 3):
+        kind = c[place]
+        if kind == LEDGER_KIND and not _books(w[COST_NUSD], reported, c[LEDGER_HOLDS]):
+            return False
+        if kind == POOL_KIND:
+            for channel in range(CHANNEL_COUNT):
+                if a[channel, HELD] != 0:
+                    return False
+            if not _books(a[COST_CHANNEL, SPENT], reported, c[POOL_HOLDS]):
+                return False
+    return True
+
+
+@jit
+def _books(booked: int, reported: int, holds: int) -> bool:
+    return booked == reported or (holds > 0 and booked > reported)
 
 
 @jit

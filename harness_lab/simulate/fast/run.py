@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from harness_lab.errors import NotConserved
 from harness_lab.simulate.fast.arena import Arena
 from harness_lab.simulate.fast.constants import with_policy
-from harness_lab.simulate.fast.layout import FAULT, FULL, ROW
+from harness_lab.simulate.fast.layout import FAULT, FULL, LEAK, ROW
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,6 +44,11 @@ def simulate(constants: Constants, seed: int, policy: PolicySpec, runs: Sequence
         One row a node that ended, in the order in which they ended: the run, then the cells named in
         :data:`harness_lab.simulate.fast.layout.ROW`. None: a figure is beyond 64 bits, or a tree does not end; the
         kernel can say which.
+
+    Raises
+    ------
+    NotConserved
+        If a run has ended and its books do not close.
     """
     from harness_lab.simulate.fast.machine import machine
 
@@ -62,6 +68,8 @@ def simulate(constants: Constants, seed: int, policy: PolicySpec, runs: Sequence
         fault = int(arena.world[FAULT])
         if fault == FULL:
             arena = arena.larger()
+        elif fault == LEAK:
+            raise NotConserved(f"policy {policy.name}, run {numbers[done]}", "in the fast engine")
         elif fault:
             return None
         elif rows == 0 and done < len(numbers):
