@@ -54,6 +54,9 @@ def carry(draft: Draft, target: Target, derive: Derive | None = None) -> None:
                 draft.losses.append(Loss(str(value), why))
     if not target.holds:
         draft.losses += [Loss(kind, means) for kind, means in _HOLDS.items() if kind in written]
+    money = {value.name for value in values if value.quantity == "cost"} & {one.value for one in draft.carried}
+    if money and draft.config.prices is not None and draft.config.prices.models:
+        draft.losses.append(Loss("prices", "money is counted there by the target's own prices, not by the config's"))
     budget = policy.module("iteration_budget")
     if "iteration_budget" in written and not target.holds and budget.max_refunds != 0:
         draft.losses.append(Loss("iteration_budget", "programmatic turns are not given back"))

@@ -26,6 +26,7 @@ from harness_lab.policies import (
     shared_ledger,
     tree_limits,
 )
+from harness_lab.pricing import Price, PriceTable
 
 PROVENANCE = Provenance(date="2026-01-31", harness_lab="0.1.0")
 FORMS = [(name, form) for name, target in TARGETS.items() for form in target.forms]
@@ -195,6 +196,13 @@ def test_how_a_module_answers_is_lost_where_the_target_answers_otherwise() -> No
         "iteration_budget", "max_wait_s = 5.0", "at_limit.then = wrap-up", "at_limit.warn_at = 0.7",
     }  # fmt: skip
     assert "at_limit.then = wrap-up" not in {loss.value for loss in export(policy, "hermes").losses}
+
+
+def test_money_under_other_prices_is_another_limit() -> None:
+    prices = PriceTable({"m": (Price.usd_per_million(input=3.0, output=15.0),)}, source="by hand")
+    config = TunedConfig(shared_ledger(5, 0.5), provenance=PROVENANCE, prices=prices)
+    assert "prices" in [loss.value for loss in export(config, "claude-code").losses]
+    assert "prices" not in [loss.value for loss in export(config, "codex").losses]
 
 
 def test_an_account_without_caps_of_its_own_is_not_lost_silently() -> None:

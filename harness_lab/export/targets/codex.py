@@ -28,7 +28,8 @@ KNOBS = (
     Knob(
         key=CHILDREN, quantity="children", bounds=("tree",), unit="agent threads open at once, without the main one",
         scope="one session", amount=Count(least=1, most=INT32, why=_ZERO), default="a number of threads of its own",
-        note="a start beyond it is refused, not queued; older versions call it max_threads",
+        note="a start beyond it is refused, not queued; older versions call it max_threads; under "
+        "[features.multi_agent_v2] a count of the same name includes the main one",
     ),
     Knob(
         key=DEPTH, quantity="depth", bounds=("tree",), unit="levels below the main agent", scope="one session",
