@@ -11,6 +11,8 @@ from harness_lab.simulate.gallery import Scene, from_gallery, gallery
 from harness_lab.simulate.incident import replay
 from harness_lab.simulate.incident_result import Incident
 from harness_lab.simulate.kernel import Kernel
+from harness_lab.simulate.limiter import Limiter
+from harness_lab.simulate.own_agent import Refused, Seat, simulate_agent
 from harness_lab.simulate.plan import plan_provider, plan_workload
 from harness_lab.simulate.plan_result import simulate_plan, sum_of_percentiles_error
 from harness_lab.simulate.precision import Precision
@@ -38,16 +40,19 @@ __all__ = [
     "FittedWorld",
     "Incident",
     "Kernel",
+    "Limiter",
     "ParentCancelled",
     "Precision",
     "Reaction",
     "RecordedNode",
+    "Refused",
     "Replay",
     "ReplayResult",
     "Result",
     "Retry",
     "Scenario",
     "Scene",
+    "Seat",
     "SimRuntime",
     "SlowStore",
     "Spawn",
@@ -68,6 +73,7 @@ __all__ = [
     "plan_workload",
     "recorded_runs",
     "replay",
+    "simulate_agent",
     "simulate_plan",
     "sum_of_percentiles_error",
     "sweep",
