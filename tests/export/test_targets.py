@@ -253,6 +253,14 @@ def test_milliseconds_are_not_lost_to_binary_fractions() -> None:
     assert export(tree_limits(timeout_s=0.57), "tanstack").settings == {"timeoutMs": 570}
 
 
+def test_money_is_written_as_it_is_enforced_here() -> None:
+    written = export(shared_ledger(5, 0.12345678949), "pydantic-ai")
+    assert written.settings["cost_limit"] == 0.123456789
+    assert "0.12345678949 is 0.123456789, to the nano-dollar" in str(written.carried[-1])
+    nothing = export(shared_ledger(5, 5e-324), "claude-code")
+    assert "must be greater than 0" in str(next(loss for loss in nothing.losses if "max_cost_usd" in loss.value))
+
+
 def test_knobs_that_are_reported_not_to_hold_say_so() -> None:
     written = export(tree_limits(2, 3), "codex")
     depth = next(one for one in written.carried if one.key == "agents.max_depth")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Protocol
+
+from harness_lab.clock import NS_PER_S, ns
+from harness_lab.usage import nusd, usd
 
 SAFE_INTEGER = 2**53 - 1
 """The largest integer that every JSON and TypeScript reader holds exactly."""
@@ -58,7 +60,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dollars:
-    """Dollars, as the shortest decimal that is the same float.
+    """Dollars, exact to the nano-dollar, which is how they are enforced here.
 
     Parameters
     ----------
@@ -70,9 +72,10 @@ class Dollars:
 
     def write(self, value: float) -> tuple[float, str]:
         """Return the dollars."""
-        if value == 0 and self.zero:
+        exact = usd(nusd(value))
+        if exact == 0 and self.zero:
             raise Unfit(self.zero)
-        return float(value), ""
+        return exact, "" if exact == value else f"{value} is {exact}, to the nano-dollar"
 
     def read(self, written: float | str) -> float:
         """Return the dollars."""
@@ -102,12 +105,12 @@ class Seconds:
 
     def write(self, value: float) -> tuple[int | float, str]:
         """Return the units."""
-        exact = value * self.per_second if self.per_second != 1 else value
-        exact = round(exact) if math.isclose(exact, round(exact), rel_tol=1e-12, abs_tol=1e-9) else exact
-        written = math.floor(exact) if self.whole else exact
+        whole, rest = divmod(ns(value), NS_PER_S // self.per_second)
+        written = whole if self.whole or not rest else value * self.per_second
         if written < self.least:
             raise Unfit(f"must be at least {self.least} there{f': {self.why}' if self.why else ''}")
-        return written, "" if written == exact else f"{value} s is cut to {written / self.per_second} s"
+        cut = self.whole and rest
+        return written, f"{value} s is cut to {written / self.per_second} s" if cut else ""
 
     def read(self, written: float | str) -> float:
         """Return the seconds."""
