@@ -213,7 +213,10 @@ def compare(
     b against a: identical in all 20 runs in completion, spend, wasted spend.
     """
     check_confidence(confidence)
-    specs: Mapping[str, Any] = getattr(settlements, "manifest", {}).get("specs", {})
+    manifest: Mapping[str, Any] = getattr(settlements, "manifest", {})
+    specs: Mapping[str, Any] = manifest.get("specs", {})
+    if cluster == AUTO and manifest.get("cluster") is not None:  # the experiment knows what is independent
+        cluster = str(manifest["cluster"])
     table: Any = getattr(settlements, "settlements", settlements)
     nodes = nodes_of(table)
     runs = run_table(nodes)

@@ -39,11 +39,23 @@ def switches(specs: Mapping[str, Any], *, baseline: str) -> pd.DataFrame:
         if name == baseline:
             continue
         mine = _flat(spec)
-        for switch in dict.fromkeys((*first, *mine)):
-            before, after = first.get(switch, ABSENT), mine.get(switch, ABSENT)
-            if before != after:
-                rows.append((name, switch, before, after))
+        for kind in dict.fromkeys((*first, *mine)):
+            rows += [(name, *found) for found in _changed(kind, first.get(kind), mine.get(kind))]
+        shared = (first.keys() & mine.keys()) - {"", "at_limit"}
+        both = [[kind for kind in one if kind in shared] for one in (first, mine)]
+        if both[0] != both[1]:
+            rows.append((name, "order of modules", ", ".join(both[0]), ", ".join(both[1])))
     return pd.DataFrame(rows, columns=["policy", "switch", "baseline", "value"], dtype="string")
+
+
+def _changed(kind: str, before: dict[str, str] | None, after: dict[str, str] | None) -> list[tuple[str, str, str]]:
+    """Return the switches of one module that differ; a module that only one has is one switch."""
+    if before is None or after is None:
+        told = [ABSENT if one is None else ", ".join(f"{k}={v}" for k, v in one.items()) for one in (before, after)]
+        return [(kind, told[0], told[1])]
+    names = dict.fromkeys((*before, *after))
+    pairs = [(name, before.get(name, ABSENT), after.get(name, ABSENT)) for name in names]
+    return [(f"{kind}.{name}" if kind else name, old, new) for name, old, new in pairs if old != new]
 
 
 def switches_text(found: pd.DataFrame, policies: list[str], *, baseline: str) -> list[str]:
@@ -62,24 +74,24 @@ def switches_text(found: pd.DataFrame, policies: list[str], *, baseline: str) ->
     return lines
 
 
-def _flat(spec: Mapping[str, Any]) -> dict[str, str]:
-    """Return a policy as switch → value; a module that comes more than once is numbered."""
-    flat: dict[str, str] = {}
-    seen: dict[str, int] = {}
+def _flat(spec: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Return a policy as module → parameter → value; a kind that comes again is numbered, the policy's own are ""."""
+    flat: dict[str, dict[str, str]] = {}
     for module in spec.get("modules", ()):
         kind = str(module["kind"])
-        seen[kind] = seen.get(kind, 0) + 1
-        head = kind if seen[kind] == 1 else f"{kind}#{seen[kind]}"
-        flat[head] = "there"
-        flat |= {f"{head}.{key}": _word(value) for key, value in module.items() if key != "kind" and value is not None}
-    order = [str(module["kind"]) for module in spec.get("modules", ())]
-    flat["order of modules"] = ", ".join(order)
-    for key, value in spec.items():
-        if key == "at_limit" and isinstance(value, Mapping):
-            flat |= {f"at_limit.{name}": _word(item) for name, item in value.items()}
-        elif key not in ("name", "modules") and value is not None:
-            flat[key] = _word(value)
+        number = sum(name.partition("#")[0] == kind for name in flat) + 1
+        flat[kind if number == 1 else f"{kind}#{number}"] = {
+            key: _word(value) for key, value in module.items() if key not in ("kind", "name") and not _empty(value)
+        }
+    if isinstance(spec.get("at_limit"), Mapping):
+        flat["at_limit"] = {key: _word(value) for key, value in spec["at_limit"].items()}
+    own = {key: value for key, value in spec.items() if key not in ("name", "modules", "at_limit")}
+    flat[""] = {key: _word(value) for key, value in own.items() if value is not None}
     return flat
+
+
+def _empty(value: Any) -> bool:
+    return value is None or (isinstance(value, (str, list, tuple)) and not value)
 
 
 def _word(value: Any) -> str:

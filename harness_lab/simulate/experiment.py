@@ -228,8 +228,24 @@ class Experiment:
         """Return the scenarios; the experiment's own world if there are none."""
         return self.scenarios or (Scenario(name=self.name),)
 
+    def meets(self) -> bool:
+        """Whether runs meet one another, many at once in a period; then periods are independent, and runs are not."""
+        return any(self._in(scenario)[0].arrivals is not None for scenario in self.scene())
+
     def engines(self, wanted: WantedEngine, keep: Keep, *, trees: int) -> dict[tuple[int, int], Choice]:
-        """Return what simulates each policy in each scenario (both by their place), and why."""
+        """Return what simulates each policy in each scenario (both by their place), and why.
+
+        Raises
+        ------
+        InputError
+            If an engine cannot be used, or a policy is shared by runs and every run is alone.
+        """
+        for scenario in self.scene():
+            workload, _ = self._in(scenario)
+            shared = [policy.name for policy in self.policies if policy.scope != "run"]
+            if shared and workload.arrivals is None and not workload.faults:
+                hint = "Workload(arrivals=Arrivals(period_s=86_400, per_day=40)) lets runs meet it together"
+                raise InputError("workload", expected=f"arrivals, for {', '.join(shared)}", got="runs alone", hint=hint)
         more = " and ".join(word for word, kept in (("calls", keep.calls), ("decisions", keep.decisions)) if kept)
         return {
             (i, j): choose_engine(wanted, *self._in(scenario), policy, trees=trees, keeps=more or None)

@@ -43,8 +43,9 @@ def manifest_of(
     -------
     dict
         ``experiment``, ``config_sha256``, ``seed``, ``runs``, ``policies`` (names), ``specs`` (the policies themselves,
-        by name), ``scenarios``, ``draws``, ``engine``, ``engine_why`` (by policy), ``python`` and the versions of the
-        libraries that numbers depend on; with `ended`, ``runs_done`` (under every policy), ``ended`` and
+        by name), ``scenarios``, ``cluster`` (the column whose values are independent of one another where runs are not;
+        None: runs are), ``draws``, ``engine``, ``engine_why`` (by policy), ``python`` and the versions of the libraries
+        that numbers depend on; with `ended`, ``runs_done`` (under every policy), ``ended`` and
         ``precision``. Workers, backend and size of a block are not in it: they change nothing.
     """
     how = {} if ended is None else {"runs_done": ended.runs, "ended": ended.how, "precision": ended.precision}
@@ -56,6 +57,7 @@ def manifest_of(
         "policies": [policy.name for policy in experiment.policies],
         "specs": {policy.name: plain(policy) for policy in experiment.policies},
         "scenarios": [scenario.name for scenario in experiment.scene()],
+        "cluster": "session" if experiment.meets() else None,
         "draws": draws.VERSION,
         "engine": " and ".join(sorted({choice.engine for choice in engines.values()})),
         "engine_why": {

@@ -61,7 +61,8 @@ class Precision:
     -----
     The interval is looked at after 500 runs and then after as many as it seems to need, at most four times as many as
     before. Who stops at the first narrow interval reports one that covers a little less often than it says; with so
-    few looks at so many runs that is small [1]_. Runs of unknown cost are left out and counted.
+    few looks at so many runs that is small [1]_. Runs of unknown cost are left out. Where many runs meet in a period,
+    periods are counted, not runs.
     """
 
     metric: Metric = "completed"
@@ -98,11 +99,12 @@ class Watch:
         What is wanted.
     """
 
-    __slots__ = ("_precision", "_values", "estimates", "looks")
+    __slots__ = ("_periods", "_precision", "_values", "estimates", "looks")
 
     def __init__(self, precision: Precision) -> None:
         self._precision = precision
         self._values: dict[tuple[int, int], list[Floats]] = {}
+        self._periods: dict[tuple[int, int], list[str]] = {}
         self.looks = 0
         self.estimates: dict[tuple[int, int], Estimate] = {}
 
@@ -110,6 +112,9 @@ class Watch:
         """Take the rows of a block, in the order of runs."""
         values = run_values(nodes, self._precision.metric)
         self._values.setdefault((scenario, policy), []).append(values)
+        periods = nodes["run"].drop_duplicates().str.partition(".")
+        if (periods[1] == ".").any():  # runs of one period met one another; periods are independent
+            self._periods.setdefault((scenario, policy), []).extend(periods[0].tolist())
 
     def needed(self, runs: int) -> int:
         """Look at the intervals after `runs` runs; return how many seem to be needed, `runs` if that is enough."""
@@ -133,10 +138,12 @@ class Watch:
         precision, values = self._precision, joined[key]
         if precision.of == "differences":
             values = values - joined[key[0], 0]
-        values = values[~np.isnan(values)]
+        known = ~np.isnan(values)
+        values = values[known]
+        groups = np.asarray(self._periods[key])[known] if key in self._periods else None
         if precision.metric == "completed" and precision.of == "policies":
-            return share(values == 1, confidence=precision.confidence)
-        return mean(values, confidence=precision.confidence, unit=METRICS[precision.metric][1])
+            return share(values == 1, confidence=precision.confidence, clusters=groups)
+        return mean(values, confidence=precision.confidence, clusters=groups, unit=METRICS[precision.metric][1])
 
     def _too_wide(self, found: Estimate) -> float:
         """Return the half-width over the wanted one; infinite where there is no interval."""

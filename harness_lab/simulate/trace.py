@@ -169,22 +169,26 @@ class Tracing:
     """
 
     def __init__(self, spec: Any, *, name: str) -> None:
-        self._spec = spec
+        self.spec = spec
         self.name = name
         self.scope = spec.scope
         self.started: list[tuple[str, Traced]] = []
 
     def start(self, run: str = "", *arguments: Any, **options: Any) -> Traced:
         """Start a traced policy."""
-        traced = Traced(self._spec.start(run, *arguments, **options))
+        traced = Traced(self.spec.start(run, *arguments, **options))
         self.started.append((run, traced))
         return traced
 
     def open(self) -> Tracing:
         """Open the state that runs share; what is started from it is traced and listed here."""
-        opened = Tracing(self._spec.open(), name=self.name)
+        opened = Tracing(self.spec.open(), name=self.name)
         opened.started = self.started
         return opened
+
+    def close(self) -> None:
+        """Close what was opened."""
+        self.spec.close()
 
 
 def events_frame(events: list[tuple[Any, ...]]) -> pd.DataFrame:

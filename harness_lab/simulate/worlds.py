@@ -14,6 +14,7 @@ from harness_lab.simulate.engine import LARGEST, World
 from harness_lab.simulate.faults import around
 from harness_lab.simulate.rows import Rows
 from harness_lab.simulate.runtime import SimRuntime
+from harness_lab.simulate.scratch import Scratch
 from harness_lab.simulate.virtual_loop import VirtualLoop
 
 if TYPE_CHECKING:
@@ -69,7 +70,10 @@ class BusyWorld(World):
         rows, decisions = Rows(), []
         for run in runs:
             period = _Period(self, spec, run, keep_calls=keep_calls, keep_decisions=keep_decisions)
-            period.play(engine)
+            try:
+                period.play(engine)
+            finally:
+                period.close()
             for one in period.rows:
                 rows.nodes += one.nodes
                 rows.calls += one.calls
@@ -111,6 +115,7 @@ class _Period:
         self._faults: list[ActiveFault] = [fault.started(self._key) for fault in world._faults]
         arriving = world._arriving
         self._times = [] if arriving is None else arriving.times(self._key)
+        self._scratch: Scratch | None = None
         self._policy = self._policies(spec)
         self.rows: list[Rows] = []
 
@@ -126,6 +131,11 @@ class _Period:
             loop.run_on()
         else:
             raise InputError("engine", expected="kernel or asyncio, for arrivals, faults and deliveries", got=engine)
+
+    def close(self) -> None:
+        """Close the state that its runs shared."""
+        if self._scratch is not None:
+            self._scratch.close()
 
     def decisions(self) -> list[tuple[Any, Decision]]:
         """Return every answer of every policy, if they were kept."""
@@ -165,7 +175,8 @@ class _Period:
         """Return what makes the policy of a run by its name and number: its own, or the one of the whole period."""
         arriving = self._world._arriving
         if spec.scope != "run":
-            opened = spec.open()
+            self._scratch = Scratch(spec)
+            opened = self._scratch.open
             start = EPOCH_NS if arriving is None else arriving.arrivals.start_ns
 
             def attached(run: str, number: int) -> Policy:

@@ -30,7 +30,7 @@ def test_several_switches_are_listed_with_a_warning() -> None:
     text = compare(result(a=one, b=two)).summary()
     assert "shared_ledger.max_cost_usd none -> 1.0" in text
     assert "tree_limits.max_depth 2 -> 3" in text
-    assert "at_limit.then none -> pause" in text
+    assert "at_limit none -> then=pause" in text
     assert "which of them did it, this comparison cannot say" in text
 
 
@@ -42,7 +42,7 @@ def test_a_module_that_only_one_has_and_the_order_of_modules_are_switches() -> N
     }
     found = switches(specs, baseline="a").set_index(["policy", "switch"])["value"]
     assert found["b"].to_dict() == {"order of modules": "tree_limits, shared_ledger"}
-    assert found["c", "shared_ledger"] == "none"
+    assert found["c"].to_dict() == {"shared_ledger": "none", "tree_limits": "none"}
 
 
 def test_modules_of_one_kind_are_told_apart_by_their_number() -> None:
@@ -56,3 +56,11 @@ def test_equal_policies_are_said_to_be_one_and_a_table_alone_says_nothing() -> N
     spec = shared_ledger(60).to_dict()
     assert "b is the same policy as a under another name" in compare(result(a=spec, b=spec)).summary()
     assert compare(NODES).switches is None
+
+
+def test_the_result_of_many_runs_at_once_says_which_rows_are_independent() -> None:
+    nodes = NODES.assign(session=[f"s{i % 5}" for i in range(40)])
+    spec = shared_ledger(60).to_dict()
+    given = SimpleNamespace(settlements=nodes, manifest={"specs": {"a": spec, "b": spec}, "cluster": "session"})
+    assert compare(given).cluster == "session"
+    assert compare(given, cluster=None).cluster is None
