@@ -55,7 +55,7 @@ def carry(draft: Draft, target: Target, derive: Derive | None = None) -> None:
     if not target.holds:
         draft.losses += [Loss(kind, means) for kind, means in _HOLDS.items() if kind in written]
     money = {value.name for value in values if value.quantity == "cost"} & {one.value for one in draft.carried}
-    if money and draft.config.prices is not None and draft.config.prices.models:
+    if money and "prices" not in draft.done and draft.config.prices is not None and draft.config.prices.models:
         draft.losses.append(Loss("prices", "money is counted there by the target's own prices, not by the config's"))
     budget = policy.module("iteration_budget")
     if "iteration_budget" in written and not target.holds and budget.max_refunds != 0:

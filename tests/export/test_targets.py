@@ -203,6 +203,9 @@ def test_money_under_other_prices_is_another_limit() -> None:
     config = TunedConfig(shared_ledger(5, 0.5), provenance=PROVENANCE, prices=prices)
     assert "prices" in [loss.value for loss in export(config, "claude-code").losses]
     assert "prices" not in [loss.value for loss in export(config, "codex").losses]
+    models = export(config, "litellm").settings["models"]
+    assert models["m"]["input_cost_per_token"] == 3e-06
+    assert models["m"]["output_cost_per_token"] == 1.5e-05
 
 
 def test_an_account_without_caps_of_its_own_is_not_lost_silently() -> None:

@@ -141,8 +141,21 @@ def litellm(case: dict[str, Any]) -> Any:
         span = given.budget_duration
         held = {"max_budget": given.max_budget, "soft_budget": given.soft_budget}
         read.append(held | {"seconds": None if span is None or span.endswith("mo") else duration_in_seconds(span)})
+    if "litellm-models.json" in case["files"]:
+        return [_cost(name, info) for name, info in json.loads(case["files"]["litellm-models.json"]).items()]
     admitted = asyncio.run(_session(agent)) if case.get("run") else None
     return {"held": agent, "budgets": read, "admitted": admitted}
+
+
+def _cost(name: str, info: dict[str, Any]) -> float:
+    """Let the package price a call of 1,000 prompt tokens, of which 400 were read from a cache, and 100 of output."""
+    from litellm import ModelResponse, completion_cost, register_model
+    from litellm.types.utils import PromptTokensDetailsWrapper, Usage
+
+    register_model({name: info | {"litellm_provider": "openai", "mode": "chat"}})
+    details = PromptTokensDetailsWrapper(cached_tokens=400)
+    usage = Usage(prompt_tokens=1000, completion_tokens=100, total_tokens=1100, prompt_tokens_details=details)
+    return float(completion_cost(ModelResponse(model=name, usage=usage), model=name))
 
 
 async def _session(params: dict[str, Any]) -> Any:

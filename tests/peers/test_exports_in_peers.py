@@ -31,7 +31,8 @@ from harness_lab.policies import (
     shared_ledger,
     tree_limits,
 )
-from harness_lab.usage import amounts
+from harness_lab.pricing import Price, PriceTable
+from harness_lab.usage import TokenCounts, amounts
 
 if TYPE_CHECKING:
     from harness_lab.policies import PolicySpec
@@ -153,6 +154,19 @@ def test_litellms_own_limiters_admit_what_was_exported(tmp_path: Path) -> None:
     cases = [{"kind": "litellm", "files": dict(export(p, "litellm").files), "run": True} for p in policies]
     answers = ask("agents", "load_agents.py", cases, tmp_path)
     assert [answer["admitted"] for answer in answers] == [7, 0, 4, 0]
+
+
+def test_litellm_prices_a_call_as_the_config_does(tmp_path: Path) -> None:
+    cheap, plain = ({"cache_read": 0.3}, {})
+    prices = PriceTable(
+        {name: (Price.usd_per_million(input=3.0, output=15.0, **more),) for name, more in (("m", cheap), ("n", plain))}
+    )
+    config = TunedConfig(shared_ledger(5, 0.5), provenance=PROVENANCE, prices=prices)
+    (costs,) = ask(
+        "agents", "load_agents.py", [{"kind": "litellm", "files": dict(export(config, "litellm").files)}], tmp_path
+    )
+    used = TokenCounts(input_fresh=600, cache_read=400, output=100)
+    assert costs == [pytest.approx((prices.cost(name, used) or 0) / 1e9) for name in ("m", "n")]
 
 
 def test_what_is_read_back_admits_what_litellm_admits(tmp_path: Path) -> None:

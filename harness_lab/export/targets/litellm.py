@@ -1,4 +1,4 @@
-"""LiteLLM proxy: an agent's limits by session, and budgets of keys, teams and users."""
+"""LiteLLM proxy: an agent's limits by session, budgets of keys, teams and users, and prices of models."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from harness_lab.export.forms.text import mapping, parsed
 from harness_lab.export.targets.amounts import SAFE_INTEGER, Count, Dollars
 from harness_lab.export.targets.base import Carried, Draft, Knob, Loss, Target, Values, agents_lost
+from harness_lab.export.targets.litellm_prices import FILE as MODEL_FILE
+from harness_lab.export.targets.litellm_prices import MODELS, carry_prices
 from harness_lab.export.targets.modules import meter
 from harness_lab.policies import PeriodBudgetSpec
 
@@ -43,13 +45,14 @@ KNOBS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bodies:
-    """Bodies of the proxy's calls: ``litellm_params`` of an agent, and a list of budgets with whose they are."""
+    """Bodies of the proxy's calls: ``litellm_params`` of an agent, budgets with whose they are, prices of models."""
 
     def write(self, values: Values, header: tuple[str, ...]) -> dict[str, str]:
         """Return the files."""
         params = {key: values[key] for key in (TURNS, DOLLARS, TRACE) if key in values}
         files = {AGENT_FILE: _text({"litellm_params": params})} if params or BUDGETS not in values else {}
-        return files | ({BUDGET_FILE: _text(values[BUDGETS])} if BUDGETS in values else {})
+        files |= {BUDGET_FILE: _text(values[BUDGETS])} if BUDGETS in values else {}
+        return files | ({MODEL_FILE: _text(values[MODELS])} if MODELS in values else {})
 
     def read(self, files: Files) -> Values:
         """Return what they hold."""
@@ -60,6 +63,8 @@ class Bodies:
             values |= {key: params[key] for key in (TURNS, DOLLARS, TRACE) if key in params}
         if BUDGET_FILE in files:
             values[BUDGETS] = parsed(files[BUDGET_FILE], what=BUDGET_FILE)
+        if MODEL_FILE in files:
+            values[MODELS] = parsed(files[MODEL_FILE], what=MODEL_FILE)
         return values
 
 
@@ -81,6 +86,7 @@ def _extra(draft: Draft) -> None:
     if budgets:
         draft.values[BUDGETS] = budgets
     draft.done |= {f"period_budget.{name}" for name in _PERIOD} if modules else set()
+    carry_prices(draft)
     agents_lost(draft, "give the agent a key of its own, and the key a budget")
 
 
