@@ -17,7 +17,7 @@ from harness_lab.outcome import CHANNELS, Cause, Code, Outcome, Refusal
 from harness_lab.policies.protocol import End, SpawnAsk, StepAsk, Use, Wait
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Coroutine
 
     from harness_lab.agents.ports import Brain, Model, Reply, Runtime
     from harness_lab.agents.record import Sink
@@ -190,11 +190,11 @@ class Harness:
         if self._nodes > nodes or record.depth >= levels:
             raise TreeTooLarge(self._nodes, record.depth + 1, self.runtime.now())
 
-    async def _child(self, parent: Ticket, above: NodeRecord, child: Child, together: int) -> End:
+    def _child(self, parent: Ticket, above: NodeRecord, child: Child, together: int) -> Coroutine[Any, Any, End]:
         path = (*above.path, (child.call, child.slot, child.attempt))
         record = NodeRecord(above, path, child.agent, child.budget, self.runtime.now())
         ask = SpawnAsk(parent, path, child.budget, child.floor_key, together=together)
-        return await self._start(ask, record, child.brain)
+        return self._start(ask, record, child.brain)
 
     async def _call(self, node: Ticket, record: NodeRecord, call: Call) -> Reply | Refusal:
         """Ask for one call, make it, and settle it exactly once."""

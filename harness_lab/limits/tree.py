@@ -114,6 +114,14 @@ class SubagentBudget:
         if _rules.used_up(active, self._concurrent):
             yield "max_concurrent", self._concurrent
 
+    def fits(self, active: int) -> bool:
+        """Whether a start would break no limit now."""
+        return not (
+            _rules.too_deep(self.depth + 1, self._depth_limit)
+            or _rules.used_up(self.counter.starts, self._calls)
+            or _rules.used_up(active, self._concurrent)
+        )
+
     def reserve(self, active: int) -> str | None:
         """Count one start, or say which limit refuses it.
 
@@ -153,8 +161,13 @@ class SubagentBudget:
 
     def child(self, deadline: Time | None = None) -> SubagentBudget:
         """Return the view of a child: same limits, same counter, one level deeper, deadline inherited if not given."""
-        when = deadline if deadline is not None else self.deadline
-        return SubagentBudget(self.limits, depth=self.depth + 1, counter=self.counter, deadline=when)
+        view = SubagentBudget.__new__(SubagentBudget)  # its ints are those of this view
+        view.limits, view.counter = self.limits, self.counter
+        view._depth_limit, view._calls = self._depth_limit, self._calls
+        view._concurrent, view._timeout = self._concurrent, self._timeout
+        view.depth = self.depth + 1
+        view.deadline = deadline if deadline is not None else self.deadline
+        return view
 
 
 def tool_error(refusal: Refusal) -> str:

@@ -263,8 +263,12 @@ class Composed:
         """Grant or refuse a waiting ask, if that can be said now."""
         modules = self._asked(ticket.ask)
         short = self._short(ticket.ask, modules, now)
-        if short and all(s.helps == "wait" for s in short):
-            return False
+        if short:
+            for one in short:
+                if one.helps != "wait":
+                    break
+            else:
+                return False
         short = short or self._reserved(ticket, now)
         if short:
             ticket.state = SETTLED

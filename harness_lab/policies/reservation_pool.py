@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from harness_lab.budget import Allocation, ReservationPool
@@ -76,6 +77,12 @@ class ReservationPoolSpec:
         return asdict(self)
 
 
+@lru_cache(maxsize=256)
+def _limits(spec: ReservationPoolSpec) -> Amounts:
+    """Return the totals by channel; made once for the many runs of a simulation."""
+    return spec.limits()
+
+
 class PoolModule:
     """One :class:`~harness_lab.budget.ReservationPool` for the tree; each node's memory is its allocation."""
 
@@ -84,7 +91,7 @@ class PoolModule:
     __slots__ = ("_charge_hold", "_grants", "_record", "index", "pool")
 
     def __init__(self, spec: ReservationPoolSpec) -> None:
-        self.pool = ReservationPool(spec.limits())
+        self.pool = ReservationPool(_limits(spec))
         self._grants = spec.grants
         self._record = spec.inside == "record"
         self._charge_hold = spec.unknown_usage == "charge-hold"

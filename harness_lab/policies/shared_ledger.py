@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from harness_lab.budget import Ceiling, RunBudget, RunLedger
@@ -57,6 +58,12 @@ class SharedLedgerSpec:
         return asdict(self)
 
 
+@lru_cache(maxsize=256)
+def _ceiling(max_steps: int, max_cost_usd: float | None, max_seconds: float | None) -> Ceiling:
+    """Return the root's ceiling; made once for the many runs of a simulation."""
+    return Ceiling.of(RunBudget(max_steps, max_cost_usd, max_seconds))
+
+
 class SharedLedger:
     """One :class:`~harness_lab.budget.RunLedger` for the tree; a node's memory is its ceiling on the tree's totals."""
 
@@ -67,7 +74,7 @@ class SharedLedger:
     def __init__(self, spec: SharedLedgerSpec, now: Time) -> None:
         self._clock = ManualClock(now)
         self.ledger = RunLedger("", clock=self._clock)
-        self._root = Ceiling.of(RunBudget(spec.max_steps, spec.max_cost_usd, spec.max_seconds))
+        self._root = _ceiling(spec.max_steps, spec.max_cost_usd, spec.max_seconds)
         self._charge_hold = spec.unknown_usage == "charge-hold"
         self.index = 0
 

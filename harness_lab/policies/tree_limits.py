@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from harness_lab.errors import InputError
@@ -114,6 +115,12 @@ class TreeLimitsSpec:
         return asdict(self)
 
 
+@lru_cache(maxsize=256)
+def _limits(spec: TreeLimitsSpec) -> SubagentLimits:
+    """Return the limits; made once for the many runs of a simulation."""
+    return spec.limits()
+
+
 class _Node:
     """What is remembered about a node: its view of the limits, its running children, those it only waits for."""
 
@@ -142,7 +149,7 @@ class TreeLimits:
 
     def __init__(self, spec: TreeLimitsSpec) -> None:
         self._spec = spec
-        self._limits = spec.limits()
+        self._limits = _limits(spec)
         slots = spec.max_concurrent  # a slot that does not exist is never given back
         self._full = Shortfall(Code.MAX_CONCURRENT, slots, 1, 0, "nothing" if slots == 0 else "wait")
         self.asks_step = spec.on_timeout == "cooperative" and spec.timeout_s is not None
@@ -158,9 +165,10 @@ class TreeLimits:
             return ()
         node: _Node = ask.parent.memory[self.index]
         late = self._late(node, now) if self.asks_step else ()
-        reached = list(node.view.reached(self._active(ask, node)))
-        if not reached:
+        active = self._active(ask, node)
+        if node.view.fits(active):
             return late
+        reached = list(node.view.reached(active))
         if ask.resume is not None:  # it was counted when it started; now it only needs a slot
             reached = [limit for limit in reached if limit[0] == "max_concurrent"]
         if len(reached) == 1 and reached[0][0] == "max_concurrent":
