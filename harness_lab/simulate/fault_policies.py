@@ -82,6 +82,16 @@ class DeadLetters(PassedOn):
             self.inner.close(node, use, end, now)
 
 
+class Slow(PassedOn):
+    """Does I/O, so that the loop asks it through the runtime."""
+
+    __slots__ = ()
+
+    def __init__(self, inner: Policy) -> None:
+        super().__init__(inner)
+        self.blocking = True
+
+
 class Refusing(PassedOn):
     """Refuses some questions before the policy hears of them.
 
@@ -186,5 +196,16 @@ class SlowRuntime:
 
     async def ask(self, policy: Policy, question: Callable[[Any, Time], Any], ask: Any) -> Grant | Refusal:
         """Ask a policy after a while, and wait in its queue if it says so."""
-        await self.runtime.sleep(self._delay(ask))
-        return await self.runtime.ask(policy, question, ask)
+        runtime = self.runtime
+        await runtime.sleep(self._delay(ask))
+        answer = question(ask, runtime.now())
+        runtime.drain(policy)
+        return await runtime.answered(policy, answer) if type(answer) is Wait else answer
+
+    async def tell(self, policy: Policy, ticket: Ticket, use: Use, end: End | None = None) -> None:
+        """Settle a step, or with `end` close a node: the store takes it in its own time, and nobody waits for that."""
+        if end is None:
+            policy.settle(ticket, use, self.runtime.now())
+        else:
+            policy.close(ticket, use, end, self.runtime.now())
+        self.runtime.drain(policy)

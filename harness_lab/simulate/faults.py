@@ -17,7 +17,7 @@ from harness_lab.errors import InputError
 from harness_lab.outcome import Cause, Code, Outcome, Purpose, Refusal, Shortfall
 from harness_lab.policies.protocol import End, SpawnAsk
 from harness_lab.providers.tables import Table
-from harness_lab.simulate.fault_policies import DeadLetters, JumpingClock, Refusing, SlowRuntime
+from harness_lab.simulate.fault_policies import DeadLetters, JumpingClock, Refusing, Slow, SlowRuntime
 from harness_lab.simulate.runtime import SimRuntime
 
 if TYPE_CHECKING:
@@ -247,9 +247,8 @@ class _Slow(ActiveFault):
         return SlowRuntime(runtime, lambda ask: delay(draws.word(*self._named(ask), Purpose.FAULT_TIME)))
 
     def policy(self, policy: Policy) -> Policy:
-        if not self._refuses:
-            return policy
-        return Refusing(policy, self._refusal)
+        refusing = Refusing(policy, self._refusal) if self._refuses else policy
+        return refusing if self._delay is None else Slow(refusing)
 
     def _refusal(self, ask: Any) -> Refusal | None:
         if draws.word(*self._named(ask), Purpose.FAULT) >> 32 >= self._refuses:

@@ -9,6 +9,7 @@ from harness_lab.agents import AsyncioRuntime, Harness
 from harness_lab.clock import Time
 from harness_lab.errors import InputError
 from harness_lab.policies.log import Logged
+from harness_lab.simulate.conservation import check_conserved
 from harness_lab.simulate.delivery import deliveries
 from harness_lab.simulate.engine import LARGEST, World
 from harness_lab.simulate.faults import around
@@ -108,10 +109,12 @@ class _Period:
     def __init__(self, world: BusyWorld, spec: PolicySpec, run: int, *, keep_calls: bool, keep_decisions: bool) -> None:
         self._world = world
         self._run = run
+        self._spec = spec
         self._key = draws.run_key(world.seed, run)
         self._model = world.model.fresh()
         self._keep_calls = keep_calls
         self._logged: list[tuple[str, Logged]] | None = [] if keep_decisions else None
+        self._asked: list[Policy] = []
         self._faults: list[ActiveFault] = [fault.started(self._key) for fault in world._faults]
         arriving = world._arriving
         self._times = [] if arriving is None else arriving.times(self._key)
@@ -131,6 +134,21 @@ class _Period:
             loop.run_on()
         else:
             raise InputError("engine", expected="kernel or asyncio, for arrivals, faults and deliveries", got=engine)
+        self._check()
+
+    def _check(self) -> None:
+        """Hold the books of every policy against the rows of the runs that stood under it."""
+        if self._faults:
+            return  # a dead worker's books are open, and that is what is looked at
+        if len(self._asked) == len(self.rows):
+            pairs = zip(self._asked, self.rows, strict=True)
+        else:
+            whole = Rows()
+            whole.run = self._run
+            whole.reported_nusd = sum(rows.reported_nusd for rows in self.rows)
+            pairs = zip(self._asked, [whole], strict=True)
+        for policy, rows in pairs:
+            check_conserved(policy, rows, self._spec)
 
     def close(self) -> None:
         """Close the state that its runs shared."""
@@ -191,6 +209,7 @@ class _Period:
         return lambda run, _number: self._around(spec.start(run), run)
 
     def _around(self, policy: Policy, run: str) -> Policy:
+        self._asked.append(policy)
         for fault in reversed(self._faults):
             policy = fault.policy(policy)
         if self._logged is not None:

@@ -10,7 +10,7 @@ import pytest
 
 from harness_lab.datasets import data_dir
 from harness_lab.errors import InputError, ReadError
-from harness_lab.simulate import build_experiment, load_experiment
+from harness_lab.simulate import build_experiment, gallery, load_experiment
 
 TEXT = """
 name = "small"
@@ -155,3 +155,110 @@ def test_every_problem_is_told_in_one_line_up_to_five() -> None:
     assert text.endswith("; and 2 more")
     assert text.count("; ") == 4
     assert "\n" not in text
+
+
+TIERS = [{"input": 1.0, "output": 2.0}, {"input": 2, "output": 4, "above_input_tokens": 5000}]
+
+
+def whole() -> dict[str, Any]:
+    """Every table that a file can have."""
+    given = data()
+    given["runs"] = 3
+    given["workload"]["arrivals"] = {"period_s": 3600.0, "gap_s": 900, "users": 2}
+    given["workload"]["faults"] = [
+        {"kind": "worker_dies", "chance": 0.1},
+        {"kind": "slow_store", "delay_s": {"dist": "uniform", "loc": 0, "scale": 1}, "refuse_chance": 0.01},
+    ]
+    name = given["workload"]["root"]
+    given["workload"]["agents"][name] |= {
+        "retry": {"layers": [2, 2], "jitter": "full"},
+        "reaction": {"kind": "wind-down", "at": 0.9, "told": {"tokens": 50_000}},
+        "think_s": 20,
+        "think_chance": 0.5,
+        "context_limit_tokens": 9_000,
+        "delivery": [[0.5, 0.0], [1.0, 0.9]],
+    }
+    model = given["workload"]["agents"][name]["model"]
+    given["provider"]["models"][model] |= {"limits": {"concurrent": 2}, "late_rate": 0.1, "cache_ttl_s": 60.0}
+    given["provider"]["prices"][model] = TIERS
+    given["provider"]["billing"] = [{"from_s": 60.0, "prices": {model: {"input": 3.0, "output": 6.0}}}]
+    return given
+
+
+def test_every_table_of_a_file_is_read_and_simulated() -> None:
+    experiment = build_experiment(whole())
+    lead = experiment.workload.agents[experiment.workload.root]
+    assert (lead.retry.attempts, lead.reaction.at, lead.delivery) == (4, 0.9, ((0.5, 0.0), (1.0, 0.9)))
+    assert [type(fault).__name__ for fault in experiment.workload.faults] == ["WorkerDies", "SlowStore"]
+    nodes = experiment.run(backend="serial").settlements.nodes
+    assert set(nodes["user"]) <= {"user-0", "user-1"}
+    assert nodes["delivered"].notna().any()
+    assert (nodes["billed_nusd"] != nodes["cost_nusd"]).fillna(value=False).any()
+
+
+@pytest.mark.parametrize("name", list(gallery()))
+def test_every_workload_of_the_gallery_can_be_named_in_a_file(name: str) -> None:
+    given = {"runs": 1, "workload": {"gallery": name}, "policies": [{"name": "free"}]}
+    experiment = build_experiment(given)
+    nodes = experiment.run(backend="serial").settlements.nodes
+    assert nodes["cost_nusd"].sum() > 0
+    assert (nodes.loc[nodes["parent"].isna(), "outcome"] == "completed").any()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"workload": {"gallery": "coding-agnet"}}, r"^workload\.gallery\..*did you mean coding-agent\?"),
+        (
+            {"policies": [{"name": "a", "shared_leger": {}}]},
+            r"^policies\.0\.shared_leger: .*did you mean shared_ledger\?",
+        ),
+        ({"policies": [{"nmae": "a"}]}, r"^policies\.0\.nmae: .*did you mean name\?"),
+        (
+            {"workload": {"gallery": "marathon", "faults": [{"kind": "worker_die"}]}},
+            r"faults\.0\.kind: .*did you mean worker_dies",
+        ),
+        (
+            {"workload": {"gallery": "marathon", "faults": [{"kind": "worker_dies", "chanec": 1}]}},
+            r"^workload\.faults\.0\.chanec: .*did you mean chance\?",
+        ),
+        (
+            {"provider": {"prices": {"large": {"input": 3, "output": 5, "cache_raed": 1}}}},
+            r"^provider\.prices\.large\.cache_raed: .*did you mean cache_read\?",
+        ),
+        ({"provider": {"prices": {"large": {"input": -3, "output": 5}}}}, r"^provider\.prices\.large\.input: expected"),
+        (
+            {
+                "provider": {
+                    "prices": {
+                        "large": [{"input": 3, "output": 5}, {"input": 3, "output": "x", "above_input_tokens": 5}]
+                    }
+                }
+            },
+            r"^provider\.prices\.large\.1\.output: expected",
+        ),
+        (
+            {"workload": {"gallery": "marathon", "method": "family"}},
+            r"^workload\.method: expected no method without fit",
+        ),
+        (
+            {"workload": {"gallery": "marathon", "arrivals": {"period_s": 5.0}}},
+            r"^workload\.arrivals\.arrivals: expected one of",
+        ),
+    ],
+)
+def test_what_is_misspelt_is_told_with_its_place_and_the_nearest(change: dict[str, Any], message: str) -> None:
+    given = {"runs": 1, "workload": {"gallery": "marathon"}, "policies": [{"name": "free"}]} | change
+    with pytest.raises(InputError, match=message):
+        build_experiment(given)
+
+
+def test_asks_for_an_agent_that_the_records_do_not_have_are_not_passed_over(tmp_path: Path) -> None:
+    table = build_experiment(data()).run(calls=True, backend="serial").settlements
+    one = table.where(policy=str(table.nodes["policy"].iloc[0]))
+    one.to_parquet(tmp_path / "records.parquet")
+    given = {"workload": {"fit": "records.parquet", "asks": {"nobody": {"tokens": 5}}}, "policies": [{"name": "free"}]}
+    with pytest.raises(InputError, match=r"^workload\.asks: expected agents that are children in the records"):
+        build_experiment(given, folder=tmp_path)
+    given["workload"] = {"fit": "records.parquet", "method": "family"}
+    assert type(build_experiment(given, folder=tmp_path).workload).__name__ == "Workload"
