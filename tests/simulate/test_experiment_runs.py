@@ -15,7 +15,7 @@ from harness_lab.errors import InputError, ReadError
 from harness_lab.policies import shared_ledger, unlimited
 from harness_lab.settlements import Settlements
 from harness_lab.simulate import Experiment, Precision, Scenario, StoredResult
-from harness_lab.simulate.precision import run_values
+from harness_lab.simulate.precision import FIRST, Watch, run_values
 from harness_lab.simulate.progress import Reporter, somebody_looks
 from harness_lab.simulate.stream import read_manifest, write_result
 from harness_lab.stats.distributions import Distribution
@@ -206,3 +206,18 @@ def test_somebody_who_wants_to_know_is_told_every_block(busy: Experiment) -> Non
     told: list[tuple[int, int]] = []
     busy.run(backend="serial", block=20, progress=lambda done, trees: told.append((done, trees)))
     assert told == [(20 * i, 160) for i in range(1, 9)]
+
+
+@pytest.mark.slow
+def test_an_interval_that_stopped_a_simulation_still_covers() -> None:
+    luck, covered = np.random.default_rng(1), []
+    for _ in range(600):
+        watch, values, n = Watch(Precision(metric="cost", relative=0.05)), luck.lognormal(0, 1, 20_000), FIRST
+        while True:
+            watch._values = {(0, 0): [values[:n]]}
+            needed = watch.needed(n)
+            if needed <= n:
+                break
+            n = needed
+        covered.append(watch.estimates[0, 0].holds(np.exp(0.5)))
+    assert 0.92 <= np.mean(covered) <= 0.98
