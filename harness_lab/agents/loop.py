@@ -17,7 +17,7 @@ from harness_lab.outcome import CHANNELS, Cause, Code, Outcome, Refusal
 from harness_lab.policies.protocol import End, SpawnAsk, StepAsk, Use, Wait
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine, Sized
 
     from harness_lab.agents.ports import Brain, Model, Reply, Runtime
     from harness_lab.agents.record import Sink
@@ -57,7 +57,7 @@ class Harness:
         Nodes and levels beyond which the tree is given up as endless; None: it may grow as its policy lets it.
     """
 
-    __slots__ = ("_does_io", "_nodes", "keep_calls", "largest", "model", "policy", "runtime", "sink")
+    __slots__ = ("_does_io", "_news", "_nodes", "keep_calls", "largest", "model", "policy", "runtime", "sink")
 
     def __init__(
         self,
@@ -77,6 +77,7 @@ class Harness:
         self.largest = largest
         self._nodes = 0
         self._does_io = bool(getattr(policy, "blocking", False))
+        self._news: Sized | None = getattr(policy, "news", None)  # a policy may show at a glance that it has none
 
     async def run(self, agent: str, budget: Amounts, brain: Callable[[], Brain]) -> End:
         """Run a tree from its root."""
@@ -124,7 +125,11 @@ class Harness:
         record.granted = answer.ceiling
         end = _CANCELLED
         try:
-            end = await self._until_deadline(node, record, brain())
+            deadline = node.deadline
+            if deadline is None or (node.parent is not None and deadline == node.parent.deadline):
+                end = await self._think(node, record, brain())
+            else:
+                end = await self._until_deadline(node, deadline, record, brain())
         except Exception as error:
             end, record.error = _BROKE, error
             if record.parent is None or isinstance(error, SimulationError):
@@ -137,20 +142,18 @@ class Harness:
                 await runtime.tell(policy, node, Use(tuple(record.subtree)), end)
             else:
                 policy.close(node, Use(tuple(record.subtree)), end, runtime.now())
-                runtime.drain(policy)
+                if self._news is None or self._news:
+                    runtime.drain(policy)
         return end
 
-    async def _until_deadline(self, node: Ticket, record: NodeRecord, brain: Brain) -> End:
-        inherited = None if node.parent is None else node.parent.deadline
-        if node.deadline is None or node.deadline == inherited:
-            return await self._think(node, record, brain)
-        if node.deadline <= self.runtime.now():  # a call that starts now could only end too late
+    async def _until_deadline(self, node: Ticket, deadline: Time, record: NodeRecord, brain: Brain) -> End:
+        if deadline <= self.runtime.now():  # a call that starts now could only end too late
             return _LATE
         thinking = self._think(node, record, brain)
         if node.detach:
-            end = await self.runtime.leave_at(node.deadline, _LATE, thinking)
-            return _LATE if self.runtime.now() >= node.deadline else end
-        in_time = await self.runtime.until(node.deadline, thinking)
+            end = await self.runtime.leave_at(deadline, _LATE, thinking)
+            return _LATE if self.runtime.now() >= deadline else end
+        in_time = await self.runtime.until(deadline, thinking)
         return in_time if in_time is not None else _LATE
 
     async def _think(self, node: Ticket, record: NodeRecord, brain: Brain) -> End:
@@ -196,7 +199,9 @@ class Harness:
         ask = SpawnAsk(parent, path, child.budget, child.floor_key, together=together)
         return self._start(ask, record, child.brain)
 
-    async def _call(self, node: Ticket, record: NodeRecord, call: Call) -> Reply | Refusal:
+    async def _call(  # noqa: C901 - once for every call: kept flat for speed
+        self, node: Ticket, record: NodeRecord, call: Call
+    ) -> Reply | Refusal:
         """Ask for one call, make it, and settle it exactly once."""
         runtime, policy, model = self.runtime, self.policy, self.model
         ask = StepAsk(node, call.call, call.attempt, model.bound(call), call.kind)
@@ -205,7 +210,8 @@ class Harness:
             answer: Any = await self._waited(record, started, runtime.ask(policy, policy.admit, ask))
         else:
             answer = policy.admit(ask, started)
-            runtime.drain(policy)
+            if self._news is None or self._news:
+                runtime.drain(policy)
             if type(answer) is Wait:
                 answer = await self._waited(record, started, runtime.answered(policy, answer))
         if type(answer) is Refusal:
@@ -235,8 +241,10 @@ class Harness:
             await runtime.tell(policy, step, use)
         else:
             policy.settle(step, use, runtime.now())
-            runtime.drain(policy)
-        self._keep(record, call, None if stopped is not None else reply, started)
+            if self._news is None or self._news:
+                runtime.drain(policy)
+        if self.keep_calls:
+            self._keep(record, call, None if stopped is not None else reply, started)
         if stopped is not None:
             raise stopped
         return reply

@@ -11,6 +11,15 @@ def used_up(used: int, maximum: int) -> bool:
     return 0 <= maximum <= used
 
 
+def broken(depth: int, max_depth: int, starts: int, max_calls: int, active: int, max_concurrent: int) -> int:
+    """Return which limits a start at `depth` would break, as bits: 1 depth, 2 starts, 4 children at once."""
+    return (
+        (1 if 0 <= max_depth < depth else 0)
+        + (2 if 0 <= max_calls <= starts else 0)
+        + (4 if 0 <= max_concurrent <= active else 0)
+    )
+
+
 def earlier(a: int, b: int) -> int:
     """Return the earlier of two instants, where ``-1`` is "never"."""
     if a < 0:

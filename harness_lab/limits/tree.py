@@ -107,19 +107,18 @@ class SubagentBudget:
 
     def reached(self, active: int) -> Iterator[tuple[str, int]]:
         """Yield each limit that a start would break now, as (name, limit), in the order of checking."""
-        if _rules.too_deep(self.depth + 1, self._depth_limit):
+        bits = self.broken(active)
+        if bits & 1:
             yield "max_depth", self._depth_limit
-        if _rules.used_up(self.counter.starts, self._calls):
+        if bits & 2:
             yield "max_calls", self._calls
-        if _rules.used_up(active, self._concurrent):
+        if bits & 4:
             yield "max_concurrent", self._concurrent
 
-    def fits(self, active: int) -> bool:
-        """Whether a start would break no limit now."""
-        return not (
-            _rules.too_deep(self.depth + 1, self._depth_limit)
-            or _rules.used_up(self.counter.starts, self._calls)
-            or _rules.used_up(active, self._concurrent)
+    def broken(self, active: int) -> int:
+        """Return which limits a start would break now, as bits: 1 depth, 2 starts, 4 children at once; 0: none."""
+        return _rules.broken(
+            self.depth + 1, self._depth_limit, self.counter.starts, self._calls, active, self._concurrent
         )
 
     def reserve(self, active: int) -> str | None:

@@ -45,6 +45,11 @@ class Composed:
     max_wait_ns : int or None
         How long an ask that names no bound itself may wait for what only time can give; None: refused at once.
 
+    Attributes
+    ----------
+    news : deque of Granted, Refused or Stop
+        What :meth:`outbox` has still to tell; a runtime may look whether there is any.
+
     Notes
     -----
     In memory and without locks: one event loop, or a lock around it.
@@ -53,7 +58,6 @@ class Composed:
     __slots__ = (
         "_cancelled",
         "_max_wait",
-        "_news",
         "_observed",
         "_queue",
         "_spawns",
@@ -61,6 +65,7 @@ class Composed:
         "blocking",
         "channels",
         "modules",
+        "news",
     )
 
     def __init__(self, modules: Sequence[Module], *, max_wait_ns: int | None = None) -> None:
@@ -75,7 +80,7 @@ class Composed:
         self._observed: list[Any] = [m for m in self._steps if getattr(m, "observes", False)]
         self._queue: deque[Ticket] = deque()
         self._cancelled: dict[Ticket, str] = {}
-        self._news: deque[News] = deque()
+        self.news: deque[News] = deque()
 
     def spawn(self, ask: SpawnAsk, now: Time) -> Grant | Wait | Refusal:
         """Answer whether a child may start.
@@ -136,7 +141,7 @@ class Composed:
         for ticket in [t for t in self._queue if self._stopped(t) is not None]:
             self._queue.remove(ticket)
             ticket.state = SETTLED
-            self._news.append(Refused(ticket, Refusal((_was_cancelled(self._stopped(ticket) or reason),))))
+            self.news.append(Refused(ticket, Refusal((_was_cancelled(self._stopped(ticket) or reason),))))
 
     def tick(self, now: Time) -> Time | None:
         """Refuse those who waited too long; return when to be told again, None if nobody waits."""
@@ -144,14 +149,14 @@ class Composed:
         for ticket in late:
             self._queue.remove(ticket)
             ticket.state = SETTLED
-            self._news.append(Refused(ticket, Refusal((_waited(ticket, now),))))
+            self.news.append(Refused(ticket, Refusal((_waited(ticket, now),))))
         if late:  # whoever stood behind them in line may fit
             self._wake(now)
         return min((_until(t) for t in self._queue), default=None)
 
     def outbox(self) -> Iterator[News]:
         """Yield answers to those who waited."""
-        return self._drained() if self._news else _NO_NEWS
+        return self._drained() if self.news else _NO_NEWS
 
     @property
     def waiting(self) -> int:
@@ -159,8 +164,8 @@ class Composed:
         return len(self._queue)
 
     def _drained(self) -> Iterator[News]:
-        while self._news:
-            yield self._news.popleft()
+        while self.news:
+            yield self.news.popleft()
 
     def _answer(self, ticket: Ticket, modules: Sequence[Module], now: Time) -> Grant | Wait | Refusal:
         ask = ticket.ask
@@ -218,7 +223,7 @@ class Composed:
             return
         ticket.state = SETTLED
         ticket.first = use
-        for module in self._asked(ticket.ask):
+        for module in self._spawns if type(ticket.ask) is SpawnAsk else self._steps:
             module.settle(ticket, use, now)
         if self._queue:
             self._wake(now)
@@ -245,8 +250,11 @@ class Composed:
 
         A single line for the whole tree would let a child that waits for a slot keep the slot's holder from going on.
         """
-        kind = type(ticket.ask)
-        return any(t.parent is ticket.parent and type(t.ask) is kind for t in self._queue)
+        kind, parent = type(ticket.ask), ticket.parent
+        for waiting in self._queue:  # noqa: SIM110 - once for every question while anybody waits
+            if waiting.parent is parent and type(waiting.ask) is kind:
+                return True
+        return False
 
     def _wake(self, now: Time) -> None:
         """Answer those who wait in order of arrival; whoever has to go on waiting holds up only its own line."""
@@ -272,12 +280,12 @@ class Composed:
         short = short or self._reserved(ticket, now)
         if short:
             ticket.state = SETTLED
-            self._news.append(Refused(ticket, Refusal(short)))
+            self.news.append(Refused(ticket, Refusal(short)))
             return True
         ticket.state = OPEN
         for module in modules:
             module.hold(ticket, now)
-        self._news.append(Granted(ticket, Grant(ticket)))
+        self.news.append(Granted(ticket, Grant(ticket)))
         return True
 
 

@@ -251,10 +251,10 @@ class SharedComposed(Composed):
             return False
         if short:
             ticket.state = SETTLED
-            self._news.append(Refused(ticket, Refusal(short)))
+            self.news.append(Refused(ticket, Refusal(short)))
             return True
         ticket.state = OPEN
-        self._news.append(Granted(ticket, Grant(ticket)))
+        self.news.append(Granted(ticket, Grant(ticket)))
         return True
 
     def _claimed(self, commit: CommitModule, ticket: Ticket, now: Time) -> Sequence[Shortfall]:

@@ -25,6 +25,8 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "timeout_from": get_args(TimeoutFrom),
 }
 
+_SLOTS = 4
+"""The bit of the limit on children at once."""
 _CODES: dict[str, tuple[Code, Helps]] = {
     "max_depth": (Code.MAX_DEPTH, "nothing"),
     "max_calls": (Code.MAX_CALLS, "nothing"),
@@ -166,14 +168,14 @@ class TreeLimits:
         node: _Node = ask.parent.memory[self.index]
         late = self._late(node, now) if self.asks_step else ()
         active = self._active(ask, node)
-        if node.view.fits(active):
-            return late
-        reached = list(node.view.reached(active))
+        broken = node.view.broken(active)
         if ask.resume is not None:  # it was counted when it started; now it only needs a slot
-            reached = [limit for limit in reached if limit[0] == "max_concurrent"]
-        if len(reached) == 1 and reached[0][0] == "max_concurrent":
+            broken &= _SLOTS
+        if broken == 0:
+            return late
+        if broken == _SLOTS:
             return (self._full, *late)
-        return (*(self._shortfall(name, limit, node) for name, limit in reached), *late)
+        return (*(self._shortfall(name, limit, node) for name, limit in node.view.reached(active)), *late)
 
     def hold(self, ticket: Ticket, now: Time) -> None:
         """Count a start, take a slot, and tighten the child's deadline."""
