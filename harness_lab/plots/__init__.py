@@ -7,6 +7,7 @@ programs.
 from __future__ import annotations
 
 from harness_lab.plots.binding import plot_binding
+from harness_lab.plots.board import plot_board, plot_spread
 from harness_lab.plots.ceilings import plot_ceiling_curve, plot_ceiling_tradeoff
 from harness_lab.plots.compare import plot_differences, plot_metric, plot_policies
 from harness_lab.plots.distribution import plot_incidence
@@ -20,6 +21,7 @@ __all__ = [
     "colour_of",
     "draw_empty",
     "plot_binding",
+    "plot_board",
     "plot_ceiling_curve",
     "plot_ceiling_tradeoff",
     "plot_differences",
@@ -28,6 +30,7 @@ __all__ = [
     "plot_metric",
     "plot_policies",
     "plot_quality",
+    "plot_spread",
     "plot_timeline",
     "to_svg",
 ]

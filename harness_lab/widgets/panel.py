@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import ipywidgets as widgets
+from matplotlib.figure import Figure
 
 from harness_lab.plots.svg import to_svg
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from matplotlib.axes import Axes
 
 
 class FigurePanel(widgets.HTML):
@@ -25,6 +24,8 @@ class FigurePanel(widgets.HTML):
         Width and height in inches.
     css_class : str
         A class of its own for tests; every panel has ``hl-figure-panel``.
+    whole : bool
+        Whether `draw` is given the figure, to divide it itself, and not its axes.
 
     Notes
     -----
@@ -33,18 +34,25 @@ class FigurePanel(widgets.HTML):
 
     def __init__(
         self,
-        draw: Callable[[Axes], object],
+        draw: Callable[[Any], object],
         *,
         figsize: tuple[float, float] = (7.0, 4.0),
         css_class: str = "hl-figure",
+        whole: bool = False,
     ) -> None:
         super().__init__()
         self._draw = draw
         self._figsize = figsize
+        self._whole = whole
         self.add_class("hl-figure-panel")
         self.add_class(css_class)
         self.redraw()
 
     def redraw(self, _change: object = None) -> None:
         """Draw again; takes and ignores a change, so that it can observe a control."""
-        self.value = to_svg(self._draw, figsize=self._figsize, text="words", look="current")
+        if self._whole:
+            figure = Figure(figsize=self._figsize, layout="constrained")
+            self._draw(figure)
+            self.value = to_svg(figure, text="words", look="current")
+        else:
+            self.value = to_svg(self._draw, figsize=self._figsize, text="words", look="current")
