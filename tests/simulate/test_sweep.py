@@ -34,7 +34,7 @@ from harness_lab.usage import amounts
 if TYPE_CHECKING:
     from harness_lab.simulate import Experiment
 
-RELAXED = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=6)
+RELAXED = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=4)
 CEILINGS = ("calls", "cost", "time", "tokens", "input")
 
 
