@@ -60,6 +60,12 @@ class Table:
         """Return six lists of 4,096 ints: quantiles and their distances, of the body, the low end and the high end."""
         return self._cells
 
+    def constant(self) -> int | None:
+        """Return the one value of the table, None where it has several: a constant needs no draw."""
+        values = {value for cells in self._cells[::2] for value in cells}
+        widths = {width for cells in self._cells[1::2] for width in cells}
+        return values.pop() if len(values) == 1 and widths == {0} else None
+
     def draw(self, word: int) -> int:
         """Return the value of a 64-bit word."""
         q, d, low_q, low_d, high_q, high_d = self._cells

@@ -103,6 +103,7 @@ class Agent:
         "_spawns",
         "_startup",
         "_tool",
+        "_tool_ns",
         "name",
         "profile",
     )
@@ -115,7 +116,8 @@ class Agent:
         self._calls = Table(profile.calls).draw
         self._startup = Table(profile.startup_tokens).draw
         self._growth = Table(profile.growth_tokens).draw
-        self._tool = Table(profile.tool_s, NS_PER_S).draw
+        tool = Table(profile.tool_s, NS_PER_S)
+        self._tool, self._tool_ns = tool.draw, tool.constant()
         self._backoff = ns(profile.backoff_s)
         self._failure = draws.chance(profile.failure_rate)
         self._spawns = tuple(_Rule(rule) for rule in profile.spawns)
@@ -144,7 +146,9 @@ class Agent:
             if call + 1 < calls:
                 resent = context
                 context += reply.output + self._growth(word(key, call, 0, Purpose.GROWTH))
-                pause = self._tool(word(key, call, 0, Purpose.TOOL_TIME))
+                pause = self._tool_ns
+                if pause is None:
+                    pause = self._tool(word(key, call, 0, Purpose.TOOL_TIME))
                 if pause:
                     yield Rest(pause)
         return COMPLETED
@@ -164,6 +168,8 @@ class Agent:
 
     def _fails_at(self, key: int, calls: int) -> int:
         """Return the call at which the agent fails, -1 if it does not."""
+        if self._failure == 0:
+            return -1
         word = draws.word(key, 0, 0, Purpose.SUCCESS)
         return (word & 0xFFFF_FFFF) * calls >> 32 if word >> 32 < self._failure else -1
 
