@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -15,6 +16,7 @@ from harness_lab.simulate.blocks import Keep
 from harness_lab.simulate.engines import choose_engine
 from harness_lab.simulate.execute import Way, execute
 from harness_lab.simulate.manifest import config_digest, manifest_of
+from harness_lab.simulate.reacting import aside
 from harness_lab.simulate.result import Result
 from harness_lab.simulate.scenario import Scenario
 from harness_lab.simulate.stream import StoredResult, TableFile
@@ -311,4 +313,6 @@ class Experiment:
         table = Settlements.from_columns({} if nodes is None else nodes, calls)
         decisions = joined([block.decisions for block in blocks])
         manifest = manifest_of(self, engines=way.engines, ended=ended)
-        return Result(settlements=table, manifest=manifest, decisions=decisions)
+        reacts = any(one.reaction is not None for one in self.workload.agents.values())
+        beside = None if reacts else partial(aside, self)
+        return Result(settlements=table, manifest=manifest, decisions=decisions, beside=beside)

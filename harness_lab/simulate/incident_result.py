@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pandas as pd
 
 from harness_lab.clock import NS_PER_S
-from harness_lab.simulate.replay_result import OBLIVIOUS
+from harness_lab.simulate.reacting import OBLIVIOUS
 from harness_lab.usage import NUSD_PER_USD
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness_lab import draws
-from harness_lab.agents.loop import amounts_of
 from harness_lab.agents.ports import Call, Child, Children, Rest, Throttled
 from harness_lab.clock import NS_PER_S, ns
-from harness_lab.outcome import CHANNELS, Outcome, Purpose
+from harness_lab.outcome import Outcome, Purpose
 from harness_lab.policies.protocol import COMPLETED
 from harness_lab.providers.tables import Table
+from harness_lab.simulate.own import Own
 from harness_lab.simulate.profile import Retry, Spawn
 from harness_lab.simulate.workload import GAVE_UP, MAX_CALLS, WENT_WRONG, Agent
 
@@ -45,27 +45,15 @@ class _Asked(NamedTuple):
     refused: int
 
 
-class _Luck:
+class _Luck(Own):
     """What one node knows of itself while it runs."""
 
-    __slots__ = ("attempts", "key", "told", "used", "winding_down")
+    __slots__ = ("attempts", "key")
 
-    def __init__(self, key: int, told: Amounts | None, attempts: int | None) -> None:
+    def __init__(self, key: int, told: Amounts | None, at: float, attempts: int | None) -> None:
+        super().__init__(told, at)
         self.key = key
-        self.told = told
         self.attempts = attempts
-        self.used = [0] * len(CHANNELS)
-        self.winding_down = False
-
-    def reaches(self, share: float) -> bool:
-        """Whether it used that share of what it was told, in any channel."""
-        told = self.told or ()
-        return any(most is not None and used >= share * most for most, used in zip(told, self.used, strict=False))
-
-    def take(self, reply: Reply) -> None:
-        """Count what a call used."""
-        for i, amount in enumerate(amounts_of(reply)):
-            self.used[i] += amount or 0
 
 
 class LivelyAgent(Agent):
@@ -95,7 +83,7 @@ class LivelyAgent(Agent):
     def brain(self, key: int, ask: Amounts | None = None) -> Brain:
         """Return the brain of one node, whose luck is named by `key`."""
         calls, context, fails_at = self._size(key)
-        luck = _Luck(key, ask if self._told is None else self._told, self._retry.max_attempts)
+        luck = _Luck(key, ask if self._told is None else self._told, self._at, self._retry.max_attempts)
         resent = min(context, self.profile.shared_tokens)
         startup, call = context, 0
         while call < calls or self._goes_on(luck, call):
@@ -114,15 +102,15 @@ class LivelyAgent(Agent):
                 yield from self._start_children(key, call)
             resent, context = context, context + reply.output + self._growth(draws.word(key, call, 0, Purpose.GROWTH))
             call += 1
-            if call < calls and (pause := self._pause(key, call - 1)):
+            if call < calls and (pause := self._rest_ns(key, call - 1)):
                 yield Rest(pause)
         return COMPLETED
 
     def _goes_on(self, luck: _Luck, call: int) -> bool:
         """Whether an agent that is done makes another call to fill what it was told."""
-        return bool(self._fills) and luck.told is not None and call < MAX_CALLS and not luck.reaches(self._fills)
+        return bool(self._fills) and luck.knows and call < MAX_CALLS and not luck.reaches(self._fills)
 
-    def _pause(self, key: int, call: int) -> int:
+    def _rest_ns(self, key: int, call: int) -> int:
         pause = self._tool(draws.word(key, call, 0, Purpose.TOOL_TIME))
         if self._think is not None:
             word = draws.word(key, call, 0, Purpose.THINK)

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 from harness_lab import draws
 from harness_lab.agents.ports import Call, Child, Children, Rest
 from harness_lab.outcome import Outcome, Refusal
-from harness_lab.policies.protocol import End
+from harness_lab.policies.protocol import COMPLETED, End
+from harness_lab.simulate.own import Own
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from harness_lab.agents.ports import Brain
     from harness_lab.floors import FloorKey
+    from harness_lab.simulate.profile import Reaction
     from harness_lab.simulate.recording import RecordedNode
     from harness_lab.usage import Amounts
 
@@ -33,24 +35,28 @@ class Player:
         What is asked for a child of each agent; what was recorded where it is missing.
     floor_keys : mapping of str to FloorKey, optional
         The path that runs each agent.
+    reaction : Reaction, optional
+        Agents that wind down: from the told share on they start no more children, make one more call and are done.
     """
 
-    __slots__ = ("_asks", "_floor_keys")
+    __slots__ = ("_asks", "_floor_keys", "_reaction")
 
     def __init__(
-        self, asks: Mapping[str, Amounts] | None = None, floor_keys: Mapping[str, FloorKey | None] | None = None
+        self,
+        asks: Mapping[str, Amounts] | None = None,
+        floor_keys: Mapping[str, FloorKey | None] | None = None,
+        reaction: Reaction | None = None,
     ) -> None:
+        self._reaction = reaction
         self._asks = asks or {}
         self._floor_keys = floor_keys or {}
 
-    def brain(self, node: RecordedNode, key: int) -> Brain:
+    def brain(self, node: RecordedNode, key: int, ask: Amounts | None = None) -> Brain:
         """Do what a node did, and end as it ended; `key` names the luck of what no record says."""
         node = self.stands_in(node, key)
-        for mark in node.marks:
-            self.mark(node, mark)
-        if node.end.outcome is Outcome.DENIED:
-            self.mark(node, WAS_DENIED)
+        if not self._is_played(node):
             return End(Outcome.UNKNOWN)
+        own = None if self._reaction is None else Own(self._reaction.told if ask is None else ask, self._reaction.at)
         if -1 in node.children:
             yield from self._children(node, key, -1)
         for at, step in enumerate(node.steps):
@@ -59,13 +65,24 @@ class Player:
             told = yield Call(step.model, key, step.call, step.attempt, step.prompt, step.resent, answer=step.answer)
             if told is None or type(told) is Refusal:
                 break
-            if at in node.children:
+            if own is not None and own.is_done(told):
+                return COMPLETED
+            if at in node.children and not (own is not None and own.winding_down):
                 yield from self._children(node, key, at)
         if node.tail_ns:
             yield Rest(node.tail_ns)
         if node.end.outcome in _STOPPED:
             self.mark(node, ENDED_EARLY)
         return node.end
+
+    def _is_played(self, node: RecordedNode) -> bool:
+        """Note what the record does not say of a node; return whether it says what the node did."""
+        for mark in node.marks:
+            self.mark(node, mark)
+        denied = node.end.outcome is Outcome.DENIED
+        if denied:
+            self.mark(node, WAS_DENIED)
+        return not denied
 
     def stands_in(self, node: RecordedNode, key: int) -> RecordedNode:
         """Return the node that is played for another: here the node itself."""
@@ -93,6 +110,6 @@ class Player:
             call=call,
             slot=slot,
             attempt=attempt,
-            brain=partial(self.brain, node, draws.child_key(key, call, slot, attempt)),
+            brain=partial(self.brain, node, draws.child_key(key, call, slot, attempt), self._asks.get(agent, node.ask)),
             floor_key=self._floor_keys.get(agent),
         )

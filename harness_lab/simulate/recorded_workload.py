@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from harness_lab.agents.ports import Brain
+    from harness_lab.simulate.profile import Reaction
     from harness_lab.simulate.recording import RecordedNode
     from harness_lab.simulate.workload import AgentProfile
     from harness_lab.usage import Amounts
@@ -47,6 +48,8 @@ class RecordedWorkload(Workload):
         The roots of the recorded runs.
     asks : mapping of str to Amounts
         What is asked for a child of each agent; what was recorded where it is missing.
+    reaction : Reaction or None
+        How agents react to what they are told; None: they are oblivious.
 
     Notes
     -----
@@ -55,6 +58,7 @@ class RecordedWorkload(Workload):
 
     runs: tuple[RecordedNode, ...] = ()
     asks: Mapping[str, Amounts] | None = None
+    reaction: Reaction | None = None
 
     def compile(self) -> dict[str, Any]:
         """Return what plays the runs, under the name of the root."""
@@ -75,8 +79,13 @@ class RecordedWorkload(Workload):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that name the workload: the runs by their digest."""
-        asks = {} if self.asks is None else dict(self.asks)
-        return {"root": self.root, "runs": len(self.runs), "runs_sha256": self.digest, "asks": plain(asks)}
+        return {
+            "root": self.root,
+            "runs": len(self.runs),
+            "runs_sha256": self.digest,
+            "asks": plain(dict(self.asks or {})),
+            "reaction": plain(self.reaction),
+        }
 
 
 class RecordedAgent(Player):
@@ -86,7 +95,7 @@ class RecordedAgent(Player):
 
     def __init__(self, workload: RecordedWorkload) -> None:
         keys = {name: agent.floor_key for name, agent in workload.agents.items()}
-        super().__init__(workload.asks, keys)
+        super().__init__(workload.asks, keys, workload.reaction)
         self.name = workload.root
         self.profile: AgentProfile = workload.agents[workload.root]
         self._runs = workload.runs
@@ -97,10 +106,10 @@ class RecordedAgent(Player):
         for nodes in self._by_agent.values():
             nodes.sort(key=_length)
 
-    def brain(self, node: RecordedNode | int, key: int | None = None) -> Brain:
+    def brain(self, node: RecordedNode | int, key: int | None = None, ask: Amounts | None = None) -> Brain:
         """Return the brain of a root (given its key alone), or of a recorded node."""
         if key is not None:
-            return super().brain(node, key)  # type: ignore[arg-type]
+            return super().brain(node, key, ask)  # type: ignore[arg-type]
         root: int = node  # type: ignore[assignment]
         return super().brain(_drawn(self._runs, draws.word(root, 0, 0, Purpose.DONOR)), root)
 

@@ -20,6 +20,8 @@ from harness_lab.providers.recorded import RecordedModel
 from harness_lab.settlements import Settlements
 from harness_lab.simulate.engine import World
 from harness_lab.simulate.player import Player
+from harness_lab.simulate.profile import Reaction
+from harness_lab.simulate.reacting import AT, Aside, run_of, told_by
 from harness_lab.simulate.recording import RecordedNode, output_ceilings, recorded_runs
 from harness_lab.simulate.replay_result import ReplayResult
 from harness_lab.simulate.rows import calls_frame, nodes_frame
@@ -47,6 +49,8 @@ class ReplayWorld(World):
         The roots, by the name of their run.
     model : RecordedModel
         Answers as recorded.
+    reaction : Reaction or None
+        Agents that wind down; None: they do what they did.
 
     Attributes
     ----------
@@ -54,9 +58,10 @@ class ReplayWorld(World):
         Of the runs played so far, in order.
     """
 
-    __slots__ = ("marks", "runs")
+    __slots__ = ("marks", "reaction", "runs")
 
-    def __init__(self, runs: dict[str, RecordedNode], model: RecordedModel) -> None:
+    def __init__(self, runs: dict[str, RecordedNode], model: RecordedModel, reaction: Reaction | None = None) -> None:
+        self.reaction = reaction
         self.runs = runs
         self.model = model
         self.marks: list[Mark] = []
@@ -83,7 +88,7 @@ class ReplayWorld(World):
     def _tree(self, runtime: Runtime, run: str, policy: Policy, rows: Rows, keep_calls: bool) -> Any:
         root = self.runs[run]
         harness = Harness(runtime, policy, self.model, rows, keep_calls=keep_calls)
-        player = _Marking(run, self.marks)
+        player = _Marking(run, self.marks, self.reaction)
         return harness.run(root.agent, root.ask, partial(player.brain, root, 0))
 
 
@@ -92,8 +97,8 @@ class _Marking(Player):
 
     __slots__ = ("_marks", "_run")
 
-    def __init__(self, run: str, marks: list[Mark]) -> None:
-        super().__init__()
+    def __init__(self, run: str, marks: list[Mark], reaction: Reaction | None = None) -> None:
+        super().__init__(reaction=reaction)
         self._run = run
         self._marks = marks
 
@@ -187,10 +192,33 @@ class Replay:
             reprice=reprice,
         )
 
-    def world(self) -> ReplayWorld:
+    def world(self, reaction: Reaction | None = None) -> ReplayWorld:
         """Return the recorded runs and what answers them: what an engine plays."""
         ceilings = output_ceilings(self.runs.values())
-        return ReplayWorld(self.runs, RecordedModel(self.prices, ceilings, reprice=self.reprice))
+        return ReplayWorld(self.runs, RecordedModel(self.prices, ceilings, reprice=self.reprice), reaction)
+
+    def aside(self, nodes: pd.DataFrame, *, at: float = AT) -> Aside | None:
+        """Play one run with agents that wind down: the first that a limit stopped, else the first.
+
+        Parameters
+        ----------
+        nodes : DataFrame
+            The nodes of the replay.
+        at : float
+            The share of the policy's limits at which they wind down.
+        """
+        policy = next((one for one in self.policies if told_by(one) is not None), None)
+        if policy is None:
+            return None
+        mine = nodes[nodes["policy"] == policy.name]
+        roots = mine[mine["parent"].isna()]
+        stopped = roots.loc[roots["stopped_by"].notna(), "run"]
+        run = str((stopped if len(stopped) else roots["run"]).iloc[0])
+        world = self.world(Reaction(kind="wind-down", at=at, told=told_by(policy)))
+        rows, _ = world.block(policy, [run], engine="kernel", keep_calls=False, keep_decisions=False)  # type: ignore[list-item]
+        other = nodes_frame(rows.nodes, policy=policy.name, scenario="replay", backend="recorded")
+        oblivious, reacting = run_of(mine[mine["run"] == run]), run_of(other)
+        return Aside(policy=policy.name, run=run, at=at, oblivious=oblivious, winding_down=reacting)
 
     def run(self, *, engine: Engine = "kernel", calls: bool = False, decisions: bool = False) -> ReplayResult:
         """Play every run under every policy.
@@ -222,6 +250,7 @@ class Replay:
         return ReplayResult(
             settlements=table,
             records=self.records,
+            beside=self.aside(table.nodes),
             marks=pd.DataFrame(marks, columns=["policy", "run", "node", "why"], dtype="string"),
             decisions=pd.DataFrame(kept, columns=["policy", "run", *DECISION]) if decisions else None,
         )

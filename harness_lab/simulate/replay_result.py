@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from harness_lab.outcome import Outcome
+from harness_lab.simulate.reacting import OBLIVIOUS
 from harness_lab.usage import usd
 
 if TYPE_CHECKING:
     from harness_lab.settlements import Settlements
+    from harness_lab.simulate.reacting import Aside
 
 _STOPPED = (Outcome.EXHAUSTED, Outcome.TIMED_OUT, Outcome.DENIED, Outcome.AWAITING_APPROVAL)
-OBLIVIOUS = "assumes oblivious agents: they do not change what they do because of a budget"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -33,12 +34,15 @@ class ReplayResult:
         recorded.
     decisions : DataFrame or None
         Every answer of every policy, if kept.
+    beside : Aside or None
+        One run of agents that wind down, beside the same run as it was recorded; None: no policy has a limit to tell.
     """
 
     settlements: Settlements
     records: Settlements
     marks: pd.DataFrame
     decisions: pd.DataFrame | None = None
+    beside: Aside | None = None
 
     @property
     def policies(self) -> list[str]:
@@ -99,6 +103,8 @@ class ReplayResult:
                 f"{int(part['lost'].fillna(value=False).sum()):,} of {int(good.sum()):,} delivered runs lost, {saved}; "
                 f"{int(part['marked'].sum()):,} runs marked"
             )
+        if self.beside is not None:
+            lines.append(str(self.beside))
         return "\n".join(lines)
 
     def to_frame(self) -> pd.DataFrame:

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from harness_lab.simulate.reacting import OBLIVIOUS
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from harness_lab.settlements import Settlements
+    from harness_lab.simulate.reacting import Aside
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -28,11 +31,14 @@ class Result:
         Digest of the configuration, seed, engine, versions: what is needed to get the same rows again.
     decisions : DataFrame or None
         Every answer of every policy (policy, run, node, question, call, attempt, answer, deadline_ns), if kept.
+    beside : callable or None
+        Returns one run of agents that wind down, beside the same run of oblivious ones; None: agents react as it is.
     """
 
     settlements: Settlements
     manifest: Mapping[str, Any]
     decisions: pd.DataFrame | None = None
+    beside: Callable[[], Aside | None] | None = None
 
     @property
     def policies(self) -> list[str]:
@@ -74,6 +80,9 @@ class Result:
         for name in self.policies:
             share = (roots.loc[roots["policy"] == name, "outcome"] == "completed").mean()
             lines.append(f"  {name}: {share:.1%} of the runs completed")
+        if self.beside is not None:
+            one = self.beside()
+            lines.append(f"{OBLIVIOUS}{'' if one is None else f'; {one}'}")
         return "\n".join(lines)
 
     def to_frame(self) -> pd.DataFrame:

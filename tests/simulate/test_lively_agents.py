@@ -13,10 +13,10 @@ from harness_lab.agents.ports import Throttled
 from harness_lab.clock import NS_PER_S
 from harness_lab.errors import InputError
 from harness_lab.outcome import Cause, Code, Outcome
-from harness_lab.policies import End, compose, reservation_pool, tree_limits, unlimited
+from harness_lab.policies import End, compose, reservation_pool, shared_ledger, tree_limits, unlimited
 from harness_lab.policies.protocol import COMPLETED
 from harness_lab.providers import MockProvider, ModelProfile
-from harness_lab.simulate import AgentProfile, Experiment, Reaction, Retry, Spawn, Workload
+from harness_lab.simulate import AgentProfile, Experiment, Reaction, Replay, Retry, Spawn, Workload
 from harness_lab.simulate.lively_agent import LivelyAgent
 from harness_lab.simulate.workload import Agent
 from harness_lab.stats.distributions import Distribution
@@ -218,3 +218,26 @@ def test_success_follows_the_share_of_its_calls_that_an_agent_made() -> None:
 def test_bad_habits_are_refused_by_name(build: Any, what: str) -> None:
     with pytest.raises(InputError, match=rf"^{what}: expected"):
         build()
+
+
+def test_results_say_that_agents_are_oblivious_and_show_one_run_that_winds_down() -> None:
+    profile = a_profile(calls=CONSTANT(9))
+    experiment = an_experiment(profile, unlimited(), reservation_pool(calls=6, name="six"))
+    result = experiment.run(backend="serial")
+    said = result.summary().splitlines()[-1]
+    assert said.startswith("assumes oblivious agents")
+    assert "run 0 under six: exhausted (budget-exhausted) after " in said
+    assert "with agents that wind down at 80%: completed after " in said
+    assert result.beside is not None
+    one = result.beside()
+    assert one is not None
+    assert one.winding_down["calls"] <= one.oblivious["calls"] == 6
+    reacting = an_experiment(replace(profile, reaction=Reaction(kind="wind-down")), unlimited()).run(backend="serial")
+    assert "oblivious" not in reacting.summary()
+
+
+def test_a_replay_shows_one_run_that_winds_down() -> None:
+    recorded = an_experiment(a_profile(calls=CONSTANT(9)), unlimited()).run(calls=True, backend="serial").settlements
+    replayed = Replay.of(recorded, (unlimited(), shared_ledger(6))).run()
+    assert "with agents that wind down at 80%: completed after 6 calls" in replayed.summary()
+    assert Replay.of(recorded, (unlimited(),)).run().beside is None
