@@ -79,7 +79,7 @@ def timeline_info(nodes: pd.DataFrame) -> tuple[Bar, ...]:
     starts = _seconds(nodes, "start_ns")
     begin = float(np.nanmin(starts)) if np.isfinite(starts).any() else 0.0
     lengths = _seconds(nodes, "duration_ns")
-    return tuple(_bar(nodes.iloc[k], starts[k] - begin, lengths[k]) for k in _tree_order(nodes, starts))
+    return tuple(_bar(nodes.iloc[k], starts[k] - begin, lengths[k]) for k in tree_order(nodes, starts))
 
 
 def plot_timeline(
@@ -133,7 +133,7 @@ def _text(row: pd.Series[Any], name: str) -> str:
     return "" if value is None or pd.isna(value) else str(value)
 
 
-def _tree_order(nodes: pd.DataFrame, starts: np.ndarray) -> list[int]:
+def tree_order(nodes: pd.DataFrame, starts: np.ndarray) -> list[int]:
     """Return the rows depth first; a node whose parent is not among them counts as a root."""
     names = [str(name) for name in nodes["node"]]
     parents = [_text(nodes.iloc[k], "parent") for k in range(len(nodes))]

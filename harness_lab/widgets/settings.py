@@ -14,10 +14,9 @@ from harness_lab.export import TunedConfig
 from harness_lab.export.document import Provenance
 from harness_lab.export.targets.toml import policy_table
 from harness_lab.floors import FloorKey, FloorRow, FloorTable
-from harness_lab.outcome import UNITS
+from harness_lab.outcome import CHANNELS, UNITS
 from harness_lab.policies import PolicySpec, compose, runtime_floors, shared_ledger, tree_limits, unlimited
 from harness_lab.simulate import Experiment, from_gallery
-from harness_lab.usage import CHANNELS
 
 if TYPE_CHECKING:
     from harness_lab.pricing import Price

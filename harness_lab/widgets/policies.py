@@ -1,0 +1,129 @@
+"""The comparison to look at: policies side by side, paired differences, the front, and the runs behind a point."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any, Final
+
+import ipywidgets as widgets
+
+from harness_lab.analyze import compare as compared
+from harness_lab.analyze import pareto, run_table
+from harness_lab.plots.compare import METRICS, plot_differences, plot_metric
+from harness_lab.widgets.controls import choice, named
+from harness_lab.widgets.panel import FigurePanel
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+VIEWS: Final = {"completed": "completed", "spend": "cost_nusd", "wasted": "wasted_nusd", "time": "duration_ns"}
+"""Metrics, and the objective that stands for each on the front."""
+SHOWN: Final = 12
+
+
+class PolicyPanel(widgets.VBox):
+    """Policies compared. Make it with :func:`compare`.
+
+    Attributes
+    ----------
+    metric : Dropdown
+        What is shown of each policy, with its paired differences.
+    across : Dropdown
+        What completion is held against on the front.
+    policy : ToggleButtons
+        Whose runs are listed.
+    picture : FigurePanel
+        The metric, the differences, the front.
+    readout : HTML
+        The verdict, and the figures in words.
+    runs : HTML
+        The runs of the chosen policy that cost most.
+    """
+
+    def __init__(self, settlements: Any, *, baseline: str | None, confidence: float) -> None:
+        self.comparison = compared(settlements, baseline=baseline, confidence=confidence)
+        self._table = getattr(settlements, "settlements", settlements)
+        self._confidence = confidence
+        self._runs = run_table(self._table)
+        names = [one.policy for one in self.comparison.policies]
+        words = [(METRICS[name].name, name) for name in VIEWS]
+        self.metric = choice("compare-metric", words, "completed", "Show")
+        self.across = choice("compare-across", words[1:], "spend", "Front against")
+        buttons = widgets.ToggleButtons(options=names, value=names[0], description="Runs of")
+        self.policy = named(buttons, "compare-policy")
+        self.readout, self.runs = named(widgets.HTML(), "compare-readout"), named(widgets.HTML(), "compare-runs")
+        height = 4.2 + 0.5 * len(names)
+        self.picture = FigurePanel(self._draw, figsize=(10.0, height), css_class="hl-compare-picture", whole=True)
+        super().__init__([self.metric, self.across, self.readout, self.picture, self.policy, self.runs])
+        named(self, "compare")
+        self._say()
+        self._list()
+        for control in (self.metric, self.across):
+            control.observe(self._on_view, names="value")
+        self.policy.observe(lambda _: self._list(), names="value")
+
+    def chosen(self) -> pd.DataFrame:
+        """Return the runs of the chosen policy, dearest first."""
+        mine: pd.DataFrame = self._runs[self._runs["policy"] == self.policy.value]
+        return mine.sort_values("cost_nusd", ascending=False, kind="stable")
+
+    def _on_view(self, _change: object) -> None:
+        self._say()
+        self.picture.redraw()
+
+    def _draw(self, figure: Figure) -> None:
+        grid: Any = [["own", "differences"], ["front", "front"]]
+        axes = figure.subplot_mosaic(grid, height_ratios=[2, 3])
+        name, names = self.metric.value, [one.policy for one in self.comparison.policies]
+        plot_metric(self.comparison.to_frame(), name, ax=axes["own"], policies=names)
+        plot_differences(
+            self.comparison.differences(), VIEWS[name], ax=axes["differences"], policies=names,
+            baseline=self.comparison.baseline,
+        )  # fmt: skip
+        objectives = ("completed", VIEWS[self.across.value])
+        front = pareto(self._table, objectives, confidence=self._confidence)
+        front.plot(ax=axes["front"])
+
+    def _say(self) -> None:
+        items = [
+            f"<li><b>{escape(one.policy)}</b>: {escape(str(getattr(one, self.metric.value)))}</li>"
+            for one in self.comparison.policies
+        ]
+        verdict = escape(self.comparison.verdict()).replace("\n", "<br>")
+        self.readout.value = f"<p>{verdict}</p><p><b>{METRICS[self.metric.value].name}</b></p><ul>{''.join(items)}</ul>"
+
+    def _list(self) -> None:
+        runs = self.chosen()
+        columns = ["run", "outcome", "stopped_by", "cost_usd", "seconds", "calls", "nodes"]
+        shown = runs.head(SHOWN).assign(
+            cost_usd=runs["cost_nusd"] / 1e9, seconds=(runs["duration_ns"] / 1e9).round(1)
+        )[columns]  # fmt: skip
+        head = f"{len(runs):,} runs of {self.policy.value}; the {len(shown):,} that cost most"
+        table = shown.to_html(index=False, na_rep="unknown", float_format="{:.4f}".format)
+        self.runs.value = f"<p>{escape(head)}</p>{table}"
+
+
+def compare(results: Any, *, baseline: str | None = None, confidence: float = 0.95) -> PolicyPanel:
+    """Make a panel that shows policies side by side: figures, paired differences, the front, and the runs behind it.
+
+    Parameters
+    ----------
+    results : Result, Settlements or DataFrame
+        What an experiment gave, or rows with the column ``policy``.
+    baseline : str, optional
+        The policy that the others are compared with; the first if None.
+    confidence : float, default 0.95
+        As for :func:`harness_lab.compare`.
+
+    Returns
+    -------
+    PolicyPanel
+        Shown as the last value of a cell.
+
+    Raises
+    ------
+    InputError
+        If there is no such policy.
+    """
+    return PolicyPanel(results, baseline=baseline, confidence=confidence)
