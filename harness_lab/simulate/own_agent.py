@@ -73,7 +73,7 @@ class Seat:
 
     __slots__ = ("_calls", "_children", "_harness", "_key", "_node", "_record", "path", "random")
 
-    def __init__(self, harness: Own, node: Ticket, record: NodeRecord, key: int) -> None:
+    def __init__(self, harness: AgentHarness, node: Ticket, record: NodeRecord, key: int) -> None:
         self._harness = harness
         self._node = node
         self._record = record
@@ -143,7 +143,7 @@ class Seat:
         return await self._harness.below(self._node, self._record, place, agent, name, budget, self._key)
 
 
-class Own(Harness):
+class AgentHarness(Harness):
     """The agent loop with a coroutine in the place of a brain."""
 
     __slots__ = ("first_model", "results")
@@ -238,7 +238,7 @@ def _frame(
         loop = VirtualLoop()
         runtime = AsyncioRuntime(loop)
         first = next(iter(provider.models))
-        harness = Own(runtime, policy_of(start(str(run))), model.fresh(), rows, first_model=first)
+        harness = AgentHarness(runtime, policy_of(start(str(run))), model.fresh(), rows, first_model=first)
         root: Any = (agent, draws.run_key(seed, run))
         loop.run_until_complete(harness.run(name, _NOTHING, lambda root=root: root))  # type: ignore[misc]
         loop.run_on()

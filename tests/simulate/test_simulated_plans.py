@@ -17,6 +17,7 @@ from harness_lab.errors import InputError
 from harness_lab.policies import shared_ledger, tree_limits, unlimited
 from harness_lab.pricing import Price, PriceTable
 from harness_lab.providers import MockProvider, ModelProfile
+from harness_lab.simulate import explain, sweep
 from harness_lab.simulate.plan import PlanExperiment, PlanRuntime, plan_provider, plan_workload, scaled
 from harness_lab.simulate.plan_result import PlanResult, simulate_plan, sum_of_percentiles_error
 from harness_lab.simulate.rows import Rows, nodes_frame
@@ -115,6 +116,10 @@ def test_same_seed_same_rows_for_any_number_of_workers_and_for_a_run_alone() -> 
     nodes = whole.settlements.nodes
     alone = experiment.run(only=[7]).settlements.nodes
     assert alone["cost_nusd"].tolist() == nodes.loc[nodes["run"] == "7", "cost_nusd"].tolist()
+    story = explain(experiment, 7)
+    assert story.nodes["cost_nusd"].tolist() == alone["cost_nusd"].tolist()
+    assert (story.events["event"] == "settle").sum() == story.nodes["attempts"].sum()
+    assert "or a plan" in sweep(experiment, "calls", [2]).reasons[0]
     with pytest.raises(InputError, match="kernel"):
         experiment.run(engine="asyncio")
 
