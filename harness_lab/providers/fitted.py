@@ -138,7 +138,7 @@ class Provider(MockProvider):
     def compile(self) -> WorldModel:
         """Make the draw tables; the result answers calls, those that carry a record from it."""
         ceilings = {name: profile.max_output_tokens for name, profile in self.models.items()}
-        recorded = RecordedModel(self.prices, ceilings, reprice=bool(self.prices.models))
+        recorded = RecordedModel(self.prices, ceilings, reprice=True, keep_unpriced=True)
         return FittedModel(super().compile(), recorded)
 
     def to_dict(self) -> dict[str, Any]:

@@ -71,6 +71,8 @@ class RecordedModel:
         Output ceiling of each model, for worst cases: the longest recorded answer where nothing else is known.
     reprice : bool
         Price every call by `prices`, recorded costs left aside.
+    keep_unpriced : bool
+        With `reprice`: calls of models without a price keep their recorded cost, else it is unknown.
 
     Attributes
     ----------
@@ -78,11 +80,17 @@ class RecordedModel:
         What it was asked that no record says, in order; whoever reads it clears it.
     """
 
-    __slots__ = ("_ceilings", "_prices", "_reprice", "beyond")
+    __slots__ = ("_ceilings", "_keep_unpriced", "_prices", "_reprice", "beyond")
 
     def __init__(
-        self, prices: PriceTable | None = None, ceilings: Mapping[str, int] | None = None, *, reprice: bool = False
+        self,
+        prices: PriceTable | None = None,
+        ceilings: Mapping[str, int] | None = None,
+        *,
+        reprice: bool = False,
+        keep_unpriced: bool = False,
     ) -> None:
+        self._keep_unpriced = keep_unpriced
         self._prices = PriceTable() if prices is None else prices
         self._ceilings = dict(ceilings or {})
         self._reprice = reprice
@@ -128,6 +136,7 @@ class RecordedModel:
         )
 
     def _cost(self, call: Call, answer: Answer) -> int | None:
-        if answer.cost_nusd is not None and not self._reprice and answer.model == call.model:
+        repriced = self._reprice and not (self._keep_unpriced and call.model not in self._prices.models)
+        if answer.cost_nusd is not None and not repriced and answer.model == call.model:
             return answer.cost_nusd
         return None if answer.tokens is None else self._prices.cost(call.model, answer.tokens)

@@ -108,8 +108,8 @@ def fit_world(
     root : str, optional
         The agent at the root; the one of the most root nodes if None.
     prices : PriceTable, optional
-        What the models cost; without it the cost is that of the recorded calls where whole runs are drawn, else
-        unknown.
+        What the models cost; a model without a price costs what was recorded where whole runs are drawn, else its cost
+        is unknown.
     asks : mapping of str to Amounts, optional
         What a parent declares for a child of each agent; where it is missing, what was recorded if whole runs are
         drawn, else nothing.

@@ -20,7 +20,7 @@ from harness_lab.errors import InputError
 Floats = npt.NDArray[np.float64]
 
 _HINT = (
-    'use a continuous scipy.stats name such as "lognorm", "gamma", "weibull_min", "uniform", or "constant", "empirical"'
+    'use a scipy.stats name such as "lognorm", "gamma", "weibull_min", "uniform", "poisson", or "constant", "empirical"'
 )
 
 
@@ -33,9 +33,10 @@ class Distribution:
     Parameters
     ----------
     dist : str
-        Name of a continuous distribution of ``scipy.stats``, or ``"constant"``, or ``"empirical"``.
+        Name of a distribution of ``scipy.stats``, or ``"constant"``, or ``"empirical"``.
     params : tuple of (str, float)
-        Shape parameters under their scipy names, then ``loc`` and ``scale``. Empty for the other two.
+        Shape parameters under their scipy names, then ``loc``, and ``scale`` where it is continuous. Empty for the
+        other two.
     values : tuple of float
         The value of a constant, or the sorted sample of an empirical distribution. Empty otherwise.
     low, high : float or None
@@ -75,6 +76,8 @@ class Distribution:
     @classmethod
     def of(cls, dist: str, *, low: float | None = None, high: float | None = None, **params: float) -> Self:
         """Make a distribution from a ``scipy.stats`` name and its parameters; ``loc`` is 0 and ``scale`` 1 by default.
+
+        Discrete ones (``poisson``, ``nbinom`` ...) have no ``scale``.
 
         Raises
         ------
@@ -234,14 +237,15 @@ def _check_values(dist: str, params: tuple[tuple[str, float], ...], values: tupl
 
 def _check_params(dist: str, params: tuple[tuple[str, float], ...]) -> tuple[tuple[str, float], ...]:
     family = getattr(scipy.stats, dist, None)
-    if not isinstance(family, scipy.stats.rv_continuous):
+    if not isinstance(family, (scipy.stats.rv_continuous, scipy.stats.rv_discrete)):
         raise InputError("dist", expected="the name of a distribution", got=dist, hint=_HINT)
     shapes = tuple(name.strip() for name in family.shapes.split(",")) if family.shapes else ()
     given = {name: _number(name, value) for name, value in params}
-    takes = f"the parameters {', '.join((*shapes, 'loc', 'scale'))}"
-    if not set(shapes) <= set(given) <= {*shapes, "loc", "scale"}:
+    placed = {"loc": 0.0, "scale": 1.0} if isinstance(family, scipy.stats.rv_continuous) else {"loc": 0.0}
+    takes = f"the parameters {', '.join((*shapes, *placed))}"
+    if not set(shapes) <= set(given) <= {*shapes, *placed}:
         raise InputError(f"dist={dist}", expected=takes, got=sorted(given))
-    full = {**{name: given[name] for name in shapes}, "loc": given.get("loc", 0.0), "scale": given.get("scale", 1.0)}
-    if full["scale"] <= 0 or math.isnan(float(family(**full).support()[0])):
+    full = {name: given[name] for name in shapes} | {name: given.get(name, value) for name, value in placed.items()}
+    if full.get("scale", 1.0) <= 0 or math.isnan(float(family(**full).support()[0])):
         raise InputError(f"dist={dist}", expected=f"valid values of {takes}, scale > 0", got=full)
     return tuple(full.items())

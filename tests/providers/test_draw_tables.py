@@ -74,3 +74,19 @@ def test_an_ordinary_tail_of_latencies_and_a_tool_that_takes_a_day_need_no_clipp
     table = Table(Distribution.of("lognorm", s=1, scale=5), 1e9)
     assert table.draw(1 << 63) == pytest.approx(5e9, rel=1e-3)
     assert Table(Distribution.of("uniform", loc=0, scale=86_400), 1e9).draw(draws.MASK) > 86_300e9
+
+
+@pytest.mark.parametrize(
+    ("distribution", "mean"),
+    [
+        (Distribution.of("poisson", mu=3), 3.0),
+        (Distribution.of("geom", p=0.2), 5.0),
+        (Distribution.of("nbinom", n=2, p=0.1), 18.0),
+    ],
+)
+def test_discrete_distributions_are_drawn_too(distribution: Distribution, mean: float) -> None:
+    table = Table(distribution)
+    values = [table.draw(draws.word(draws.run_key(1, run), 0, 0, 0)) for run in range(8_000)]
+    assert sum(values) / len(values) == pytest.approx(mean, rel=0.04)
+    shares = [values.count(value) / len(values) for value in (3, 4)]
+    assert shares == pytest.approx([float(distribution.frozen().pmf(value)) for value in (3, 4)], abs=0.015)
