@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import matplotlib.pyplot as plt
 import numpy as np
 
-from harness_lab.plots.style import colour_of
+from harness_lab.plots.rows import name_rows
+from harness_lab.plots.style import colour_of, draw_empty, legend_below, marker_of, new_axes, tidy, wrapped
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,8 +33,9 @@ def plot_best(frame: pd.DataFrame, *, ax: Axes | None = None, metric: str = "", 
     Axes
         The axes that were drawn on.
     """
-    if ax is None:
-        _, ax = plt.subplots(layout="constrained")
+    ax = new_axes(ax, height=1.6 + 0.4 * max(len(frame), 2))
+    if not len(frame):
+        return draw_empty(ax, "no rows: no policy to draw")
     for place, (_, row) in enumerate(frame.iterrows()):
         colour = colour_of(str(row["policy"]), [str(name) for name in frame["policy"]])
         ax.plot([float(row["low"]), float(row["high"])], [place, place], color=colour)
@@ -43,7 +44,8 @@ def plot_best(frame: pd.DataFrame, *, ax: Axes | None = None, metric: str = "", 
     unit = str(frame["unit"].iloc[0]) if len(frame) else ""
     words = f"{metric}{f', {unit}' if unit else ''}{f' (filled: {filled})' if filled else ''}"
     ax.set(xlabel=words, ylim=(len(frame) - 0.5, -0.5))
-    ax.set_yticks(range(len(frame)), [str(name) for name in frame["policy"]])
+    tidy(ax, grid="x")
+    name_rows(ax, [str(name) for name in frame["policy"]])
     return ax
 
 
@@ -68,8 +70,9 @@ def plot_front(
     Axes
         The axes that were drawn on.
     """
-    if ax is None:
-        _, ax = plt.subplots(layout="constrained")
+    ax = new_axes(ax, height=4.0 + 0.12 * len(frame))
+    if not len(frame):
+        return draw_empty(ax, "no rows: no policy to draw")
     up, across = objectives
     for _, row in frame.iterrows():
         names = [str(name) for name in frame["policy"]]
@@ -77,10 +80,12 @@ def plot_front(
         ends = [[abs(v - float(row[f"{name}_{end}"]))] for name, v in ((across, x), (up, y)) for end in ("low", "high")]
         fill = {"on the front": colour, "dominated": "white"}.get(str(row["place"]), "lightgrey")
         ax.errorbar(
-            x, y, xerr=np.nan_to_num(ends[:2]), yerr=np.nan_to_num(ends[2:]), fmt="o", color=colour,
+            x, y, xerr=np.nan_to_num(ends[:2]), yerr=np.nan_to_num(ends[2:]), fmt=marker_of(str(row["policy"]), names), color=colour,
             markerfacecolor=fill,
-            label=f"{row['policy']} ({row['place']})",
+            label=wrapped(f"{row['policy']} ({row['place']})", width=38),
         )  # fmt: skip
+    tidy(ax)
+    ax.margins(0.15)
     ax.set(xlabel=labels[1], ylabel=labels[0])
-    ax.legend(loc="best", fontsize="small")
+    legend_below(ax, columns=2 if len(frame) <= 6 else 3)
     return ax

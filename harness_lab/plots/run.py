@@ -81,7 +81,7 @@ def _spans(ax: Axes, events: pd.DataFrame, times: np.ndarray, rows: dict[str, in
     shown: dict[str, object] = {}
     for k, row in enumerate(events.to_dict("records")):
         key = (str(row["node"]), str(row["call"]), str(row["attempt"]))
-        if key in open_ and row["event"] in ("admit", "spawn", "settle", "close", "cancel", "news"):
+        if key in open_ and row["event"] in ("admit", "spawn", "settle", "close", "cancel", "answer"):
             began, what = open_.pop(key)
             if (y := rows.get(key[0])) is not None:
                 width, style = (3.0, "-") if what == "call" else (2.0, ":")
@@ -91,7 +91,7 @@ def _spans(ax: Axes, events: pd.DataFrame, times: np.ndarray, rows: dict[str, in
                 )[0]  # fmt: skip
         if row["event"] == "admit" and row["answer"] == "granted":
             open_[key] = (k, "call")
-        elif row["answer"] == "waiting":
+        elif row["answer"] == "waits":
             open_[key] = (k, "waiting")
     return list(shown.values())
 

@@ -30,7 +30,7 @@ class RunViewer(widgets.VBox):
     step : IntSlider
         The place of the event that is pointed at.
     only : Dropdown
-        Which events the buttons go to: any, refused, waiting, cancelled.
+        Which events the buttons go to: any, refused, waits, cancelled.
     back, on : Button
         To the event before and after.
     picture : FigurePanel
@@ -45,7 +45,7 @@ class RunViewer(widgets.VBox):
         layout = widgets.Layout(width="38em", max_width="100%")
         most = max(0, len(self.events) - 1)
         self.step = named(widgets.IntSlider(value=0, min=0, max=most, description="Event", layout=layout), "run-step")
-        kinds = [ANY, *(word for word in ("refused", "waiting", "cancelled") if len(self._places(word)))]
+        kinds = [ANY, *(word for word in ("refused", "waits", "cancelled") if len(self._places(word)))]
         self.only = choice("run-only", kinds, ANY, "Go to")
         self.back = button("run-back", "Back", "To the event before")
         self.on = button("run-on", "On", "To the next event")
