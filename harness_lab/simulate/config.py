@@ -22,6 +22,7 @@ from harness_lab.simulate.config_world import ProviderTable, Table, WorkloadTabl
 from harness_lab.simulate.experiment import Experiment
 from harness_lab.simulate.fit import fit_world
 from harness_lab.simulate.gallery import from_gallery
+from harness_lab.simulate.scenario import Scenario
 from harness_lab.simulate.workload import Workload
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class ExperimentTable(Table):
     workload: WorkloadTable
     provider: ProviderTable = Field(default_factory=ProviderTable)
     policies: list[dict[str, Any]]
+    scenarios: list[dict[str, Any]] = Field(default_factory=list)
 
 
 def load_experiment(path: str | Path) -> Experiment:
@@ -74,15 +76,46 @@ def build_experiment(data: Mapping[str, Any], *, folder: Path | None = None) -> 
     folder : Path, optional
         Where relative paths begin; the working directory if None.
     """
+    place = folder if folder is not None else Path()
+    table = _checked(data)
+    workload, provider = _world(table, place)
+    policies = tuple(at(f"policies.{i}", partial(read_policy, policy)) for i, policy in enumerate(table.policies))
+    scenarios = tuple(
+        at(f"scenarios.{i}", partial(_scenario, one, data, place)) for i, one in enumerate(table.scenarios)
+    )
+    return Experiment(
+        workload=workload, provider=provider, policies=policies, runs=table.runs, seed=table.seed, name=table.name,
+        scenarios=scenarios,
+    )  # fmt: skip
+
+
+def _checked(data: Mapping[str, Any]) -> ExperimentTable:
     try:
-        table = ExperimentTable.model_validate(data)
+        return ExperimentTable.model_validate(data)
     except ValidationError as error:
         raise input_error(error, ExperimentTable) from None
-    workload, provider = _world(table, folder if folder is not None else Path())
-    policies = tuple(at(f"policies.{i}", partial(read_policy, policy)) for i, policy in enumerate(table.policies))
-    return Experiment(
-        workload=workload, provider=provider, policies=policies, runs=table.runs, seed=table.seed, name=table.name
-    )
+
+
+def _scenario(one: Mapping[str, Any], data: Mapping[str, Any], folder: Path) -> Scenario:
+    """Read one ``[[scenarios]]`` table: a name, and what of the file's workload and provider is otherwise there."""
+    unknown = sorted(set(one) - {"name", "workload", "provider"})
+    if unknown or "name" not in one:
+        got = unknown or sorted(one)
+        raise InputError("scenario", expected="name, and maybe tables workload and provider", got=got)
+    changed = {key: value for key, value in one.items() if key != "name"}
+    merged = _merged({key: value for key, value in data.items() if key != "scenarios"}, changed)
+    workload, provider = _world(_checked(merged), folder)
+    return Scenario(name=one["name"], workload=workload, provider=provider)
+
+
+def _merged(base: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `base` with the values of `changed` in their places; a distribution or a list is replaced as a whole."""
+    made = dict(base)
+    for key, value in changed.items():
+        before = made.get(key)
+        tables = isinstance(before, dict) and isinstance(value, dict) and "dist" not in value and "dist" not in before
+        made[key] = _merged(before, value) if tables else value  # type: ignore[arg-type]
+    return made
 
 
 def read_policy(table: Mapping[str, Any]) -> PolicySpec:

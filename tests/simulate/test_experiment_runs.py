@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ import pytest
 from harness_lab.errors import InputError, ReadError
 from harness_lab.policies import shared_ledger, unlimited
 from harness_lab.settlements import Settlements
-from harness_lab.simulate import Experiment, Precision, Scenario, StoredResult
+from harness_lab.simulate import Experiment, Precision, Scenario, StoredResult, build_experiment
 from harness_lab.simulate.precision import FIRST, Watch, run_values
 from harness_lab.simulate.progress import Reporter, somebody_looks
 from harness_lab.simulate.stream import read_manifest, write_result
@@ -221,3 +222,47 @@ def test_an_interval_that_stopped_a_simulation_still_covers() -> None:
             n = needed
         covered.append(watch.estimates[0, 0].holds(np.exp(0.5)))
     assert 0.92 <= np.mean(covered) <= 0.98
+
+
+FILE = """
+runs = 4
+[workload]
+root = "solo"
+[workload.agents.solo]
+model = "m"
+calls = { dist = "lognorm", s = 0.5, scale = 4 }
+startup_tokens = 1000
+[provider.models.m]
+output_tokens = 50
+latency_s = 1
+[[policies]]
+name = "free"
+[[scenarios]]
+name = "as it is"
+[[scenarios]]
+name = "slow and short"
+[scenarios.workload.agents.solo]
+calls = 2
+[scenarios.provider.models.m]
+latency_s = 30
+"""
+
+
+def test_scenarios_of_a_file_change_what_they_name_and_keep_the_rest() -> None:
+    one = build_experiment(tomllib.loads(FILE))
+    nodes = one.run(backend="serial").settlements.nodes.set_index("scenario")
+    alone = build_experiment(tomllib.loads(FILE.split("[[scenarios]]")[0])).run(backend="serial").settlements.nodes
+    assert nodes.loc["as it is", "calls"].tolist() == alone["calls"].tolist()
+    assert nodes.loc["slow and short", "calls"].tolist() == [2] * 4
+    assert nodes.loc["slow and short", "duration_ns"].tolist() == [60 * 10**9] * 4
+    assert nodes.loc["slow and short", "input_total"].tolist() == [1000 + 1050] * 4
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [("[[scenarios]]\nruns = 3", r"^scenarios\.2.*expected name, and maybe tables workload and provider"),
+     ("[[scenarios]]\nname = 'x'\n[scenarios.provider.models.m]\nlatency = 3", r"^scenarios\.2\..*latency")],
+)  # fmt: skip
+def test_a_bad_scenario_of_a_file_is_named_with_its_place(line: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        build_experiment(tomllib.loads(FILE + line))
