@@ -12,7 +12,7 @@ from harness_lab.simulate.incident import replay
 from harness_lab.simulate.incident_result import Incident
 from harness_lab.simulate.kernel import Kernel
 from harness_lab.simulate.limiter import Limiter
-from harness_lab.simulate.own_agent import Refused, Seat, simulate_agent
+from harness_lab.simulate.own_agent import Refused, Seat, explain_agent, simulate_agent
 from harness_lab.simulate.plan import plan_provider, plan_workload
 from harness_lab.simulate.plan_result import simulate_plan, sum_of_percentiles_error
 from harness_lab.simulate.precision import Precision
@@ -65,6 +65,7 @@ __all__ = [
     "build_experiment",
     "check_fit",
     "explain",
+    "explain_agent",
     "fit_world",
     "from_gallery",
     "gallery",

@@ -162,13 +162,18 @@ def explain(
     if not len(table):
         known = nodes["run"].unique().tolist()
         raise InputError("run", expected=f"one of {', '.join(known[:5])}{' ...' if len(known) > 5 else ''}", got=run)
-    events = _events_of(tracing, name)
-    agents = dict(zip(table.nodes["node"], table.nodes["agent"], strict=True))
-    events.insert(3, "agent", events["node"].map(agents).astype("string"))
+    events = with_agents(_events_of(tracing, name), table)
     return Timeline(
         run=name, policy=spec.name, scenario=place, events=events, settlements=table,
         manifest=manifest_of(experiment, engines={(0, 0): Choice("kernel", "it tells every decision")}),
     )  # fmt: skip
+
+
+def with_agents(events: pd.DataFrame, table: Settlements) -> pd.DataFrame:
+    """Return events with the role of each node beside its name."""
+    agents = dict(zip(table.nodes["node"], table.nodes["agent"], strict=True))
+    events.insert(3, "agent", events["node"].map(agents).astype("string"))
+    return events
 
 
 def _events_of(tracing: Tracing, run: str) -> pd.DataFrame:

@@ -23,17 +23,19 @@ from harness_lab.errors import HarnessLabError, InputError
 from harness_lab.outcome import CHANNELS, Cause, Code, Outcome, Refusal
 from harness_lab.policies import COMPLETED, End, PolicySpec, SpawnAsk
 from harness_lab.settlements import Settlements
+from harness_lab.simulate.explain import Timeline, with_agents
 from harness_lab.simulate.limiter import policy_of
 from harness_lab.simulate.plain import plain
 from harness_lab.simulate.result import Result
-from harness_lab.simulate.rows import Rows, nodes_frame
+from harness_lab.simulate.rows import Rows, calls_frame, nodes_frame
+from harness_lab.simulate.trace import Traced, events_frame
 from harness_lab.simulate.virtual_loop import VirtualLoop
 from harness_lab.usage import Amounts, count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness_lab.agents.ports import Reply
+    from harness_lab.agents.ports import Reply, WorldModel
     from harness_lab.policies.protocol import Ticket
     from harness_lab.providers import MockProvider
 
@@ -229,17 +231,51 @@ def simulate_agent(
     return Result(settlements=table, manifest=manifest)
 
 
+def explain_agent(
+    agent: Agent, *, provider: MockProvider, policy: PolicySpec | Callable[[str], Any], run: int = 0, seed: int = 0,
+    name: str = "own agent",
+) -> Timeline:  # fmt: skip
+    """Replay one run of your own agent alone, and keep everything that happened; see :func:`simulate_agent`.
+
+    Parameters
+    ----------
+    agent, provider, seed, name
+        As for :func:`simulate_agent`.
+    policy : PolicySpec or callable
+        Our policy, or what makes your limiter for a run.
+    run : int
+        Number of the run.
+    """
+    label = policy.name if isinstance(policy, PolicySpec) else getattr(policy, "__name__", "limiter")
+    start = policy.start if isinstance(policy, PolicySpec) else policy
+    traced, rows = Traced(policy_of(start(str(run)))), Rows()
+    _play(agent, provider, provider.compile(), traced, run, seed, name, rows, keep_calls=True)
+    nodes = nodes_frame(rows.nodes, policy=label, scenario=name, backend="mock")
+    table = Settlements.from_columns(nodes, calls_frame(rows.calls, policy=label, scenario=name))
+    events = with_agents(events_frame(traced.events), table)
+    manifest = {"agent": getattr(agent, "__qualname__", repr(agent)), "seed": seed, "draws": draws.VERSION}
+    return Timeline(
+        run=str(run), policy=label, scenario=name, events=events, settlements=table, manifest=manifest
+    )  # fmt: skip
+
+
 def _frame(
     agent: Agent, provider: MockProvider, policy: str, start: Callable[[str], Any], runs: range, seed: int, name: str
 ) -> pd.DataFrame:
     model, rows = provider.compile(), Rows()
     for run in runs:
-        rows.run = run
-        loop = VirtualLoop()
-        runtime = AsyncioRuntime(loop)
-        first = next(iter(provider.models))
-        harness = AgentHarness(runtime, policy_of(start(str(run))), model.fresh(), rows, first_model=first)
-        root: Any = (agent, draws.run_key(seed, run))
-        loop.run_until_complete(harness.run(name, _NOTHING, lambda root=root: root))  # type: ignore[misc]
-        loop.run_on()
+        _play(agent, provider, model, policy_of(start(str(run))), run, seed, name, rows)
     return nodes_frame(rows.nodes, policy=policy, scenario=name, backend="mock")
+
+
+def _play(
+    agent: Agent, provider: MockProvider, model: WorldModel, policy: Any, run: int, seed: int, name: str, rows: Rows, *,
+    keep_calls: bool = False,
+) -> None:  # fmt: skip
+    rows.run = run
+    loop, first = VirtualLoop(), next(iter(provider.models))
+    runtime = AsyncioRuntime(loop)
+    harness = AgentHarness(runtime, policy, model.fresh(), rows, keep_calls=keep_calls, first_model=first)
+    root: Any = (agent, draws.run_key(seed, run))
+    loop.run_until_complete(harness.run(name, _NOTHING, lambda: root))
+    loop.run_on()

@@ -7,13 +7,14 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from harness_lab.errors import InputError
 from harness_lab.policies import PolicySpec, reservation_pool, shared_ledger, tree_limits, unlimited
 from harness_lab.pricing import Price, PriceTable
 from harness_lab.providers import MockProvider, ModelProfile
-from harness_lab.simulate import Limiter, Refused, Seat, simulate_agent
+from harness_lab.simulate import Limiter, Refused, Seat, explain_agent, simulate_agent
 from harness_lab.stats.distributions import Distribution
 from harness_lab.usage import amounts
 
@@ -125,6 +126,15 @@ def test_any_object_with_the_four_questions_limits_an_agent() -> None:
     result = simulate_agent(three_calls, provider=SECOND, policies={"odd": lambda _run: Alternating()}, runs=2)
     assert result.settlements.nodes["calls"].tolist() == [1, 1]
     assert result.settlements.nodes["stopped_by"].tolist() == ["call-refused"] * 2
+
+
+def test_a_run_of_ones_own_agent_is_explained_under_any_limiter() -> None:
+    story = explain_agent(family, provider=SECOND, policy=shared_ledger(5), run=3)
+    pd.testing.assert_frame_equal(story.nodes, rows(family, shared_ledger(5), runs=4).tail(4).reset_index(drop=True))
+    assert (story.events["answer"] == "refused").sum() == 3
+    assert story.chrome_trace()["traceEvents"]
+    odd = explain_agent(three_calls, provider=SECOND, policy=lambda _run: Alternating())
+    assert odd.events["reason"].str.contains("every other call").any()
 
 
 def test_an_object_that_lacks_a_question_is_refused_with_the_next_step() -> None:
