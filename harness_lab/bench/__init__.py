@@ -5,6 +5,7 @@ from harness_lab.bench.durable import durable_account_ratio
 from harness_lab.bench.enforcement import admit_settle_ratio, admit_settle_vs_prism
 from harness_lab.bench.records import records_memory, records_speed
 from harness_lab.bench.simulation import (
+    conservation_share,
     engine_ratios,
     rss_growth,
     sweep1000_vs_one_run,
@@ -32,6 +33,7 @@ def run_all(*, quick: bool = False) -> dict[str, dict[str, object]]:
         admit_settle_ratio,
         admit_settle_vs_prism,
         durable_account_ratio,
+        conservation_share,
         workers2_speedup,
         sweep1000_vs_one_run,
         time_exponent,

@@ -76,6 +76,27 @@ def engine_ratios(*, quick: bool = False) -> dict[str, dict[str, object]]:
     return found
 
 
+def conservation_share(*, quick: bool = False) -> dict[str, object]:
+    """Return the share of the kernel's time that goes into asserting that the books of each run close."""
+    from harness_lab.simulate.conservation import check_conserved
+    from harness_lab.simulate.rows import Rows
+
+    runs = 20 if quick else 400
+    experiment = tree_experiment(runs)
+    world, spec = experiment.world(), experiment.policies[0]
+    ended, rows = spec.start("0"), Rows()
+
+    def check() -> None:
+        for _ in range(100 * runs):  # a check looks at the same fields, whatever the run was
+            check_conserved(ended, rows, spec)
+
+    def simulate() -> None:
+        world.block(spec, range(runs), engine="kernel", keep_calls=False, keep_decisions=False)
+
+    shares = [_seconds(check) / 100 / _seconds(simulate) for _ in range(2 if quick else 5)]
+    return entry(shares, "time of asserting conservation on every run, as a share of the kernel's time")
+
+
 def check_same(rows: dict[str, Any]) -> None:
     """Refuse to compare engines whose rows differ.
 

@@ -76,6 +76,12 @@ def test_results_have_the_digest_of_the_kernel(busy: Experiment) -> None:
     assert (one.manifest["engine"], two.manifest["engine"]) == ("kernel", "fast")
 
 
+def test_results_do_not_depend_on_workers_or_the_size_of_a_block(busy: Experiment) -> None:
+    whole = busy.run(engine="fast", backend="serial").digest()
+    assert busy.run(engine="fast", backend="serial", block=7).digest() == whole
+    assert busy.run(engine="fast", backend="loky", workers=2, block=11).digest() == whole
+
+
 def test_large_trees_and_long_waits_agree() -> None:
     check_same(tree_experiment(40))
     kids = Spawn(agent="kid", count=150, budget=amounts(calls=2))

@@ -158,8 +158,12 @@ def _block(digest: str) -> Callable[..., Any]:
 
 @cache
 def machine() -> Callable[..., Any]:
-    """Return the compiled entry: compiled once on this machine for each version of its sources, about ten seconds."""
-    compiled: Callable[..., Any] = numba.njit(cache=True, error_model="numpy", nogil=True)(_block(_digest()))
+    """Return the compiled entry; compiled once on this machine for each version of its sources, in half a minute."""
+    entry, how = _block(_digest()), dict[str, Any](error_model="numpy", nogil=True)
+    try:
+        compiled: Callable[..., Any] = numba.njit(cache=True, **how)(entry)
+    except RuntimeError:  # nowhere to keep it: neither beside the program nor in the user's cache
+        compiled = numba.njit(**how)(entry)
     return compiled
 
 
