@@ -15,7 +15,8 @@ from harness_lab.simulate.cuts import CHANNEL_OF, Questions
 from harness_lab.simulate.engine import World
 from harness_lab.simulate.explain import named_policy
 from harness_lab.simulate.progress import Progress, Reporter
-from harness_lab.simulate.sweep_result import CODES, Run, Sweep
+from harness_lab.simulate.sweep_result import Sweep
+from harness_lab.simulate.sweep_table import CODES, Run
 from harness_lab.simulate.worlds import BusyWorld
 from harness_lab.stats.estimates import check_confidence
 from harness_lab.usage import count, nusd

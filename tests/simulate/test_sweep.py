@@ -27,7 +27,7 @@ from harness_lab.providers.profile import RateLimits
 from harness_lab.simulate import load_experiment
 from harness_lab.simulate.profile import Reaction, Retry
 from harness_lab.simulate.sweep import sweep, with_ceiling
-from harness_lab.simulate.sweep_result import run_outcomes
+from harness_lab.simulate.sweep_table import run_outcomes
 from harness_lab.stats.distributions import Distribution
 from harness_lab.usage import amounts
 
