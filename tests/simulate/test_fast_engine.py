@@ -131,7 +131,7 @@ def chosen(busy: Experiment, wanted: Any = "auto", spec: PolicySpec | None = Non
 
 def test_auto_says_what_it_chose_and_why(busy: Experiment, monkeypatch: pytest.MonkeyPatch) -> None:
     assert chosen(busy) == ("fast", "in its family")
-    assert chosen(busy, trees=50) == ("kernel", "50 trees; the fast engine pays from 2,000 on")
+    assert chosen(busy, trees=50) == ("kernel", "50 trees; the fast engine pays from 10,000 on")
     assert chosen(busy, keeps="calls") == ("kernel", "it keeps no calls")
     assert chosen(busy, spec=iteration_budget(2))[1] == "the module iteration_budget is not in its family"
     monkeypatch.setattr(fast, "installed", lambda: False)
