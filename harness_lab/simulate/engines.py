@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 WantedEngine = Literal["auto", "kernel", "asyncio", "fast"]
 WANTED: Final[tuple[WantedEngine, ...]] = ("auto", "kernel", "asyncio", "fast")
 FAST_FROM: Final = 10_000
-"""Trees under one policy from which the fast engine pays: it loads in half a second, in half a minute the first time."""
+"""Trees under one policy from which the fast engine pays: it loads in half a second, at first in half a minute."""
 
 
 class Choice(NamedTuple):
