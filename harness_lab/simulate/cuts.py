@@ -22,15 +22,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from harness_lab.outcome import CALLS, CHANNELS, COST, TOKENS, Code, Outcome, Refusal
-from harness_lab.policies.protocol import SpawnAsk, Wait
+from harness_lab.outcome import COST, TOKENS
+from harness_lab.policies.protocol import SpawnAsk
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
-    from harness_lab.clock import Time
-    from harness_lab.policies import Policy
-    from harness_lab.policies.protocol import End, Grant, News, StepAsk, Ticket, Use
+    from harness_lab.policies.protocol import Use
+    from harness_lab.simulate.questions import Questions
     from harness_lab.stats.arrays import Floats, Ints
 
     Flags = np.ndarray[Any, np.dtype[np.bool_]]
@@ -73,14 +70,14 @@ class Outcomes:
         """Return, for each ceiling, the place of its outcome: between two questions, all ceilings are alike."""
         return np.searchsorted(self.used, values, side="left")
 
-    def put(self, place: int, found: Final) -> None:
+    def put(self, place: int, found: RunEnd) -> None:
         """Keep a simulated outcome."""
         self.sure[place] = True
         for name, value in found._asdict().items():
             getattr(self, name)[place] = value
 
 
-class Final(NamedTuple):
+class RunEnd(NamedTuple):
     """How one run went; fields as of :class:`Outcomes`."""
 
     completed: bool
@@ -89,136 +86,6 @@ class Final(NamedTuple):
     tokens: float
     cost_nusd: float
     time_ns: float
-
-
-class Questions:
-    """Writes down what a policy is asked in one run, and changes nothing.
-
-    Parameters
-    ----------
-    policy : Policy
-        The policy without the ceiling.
-    channel : int or None
-        The channel that the ceiling counts; None: time.
-    charge_hold : bool
-        Whether a call of unknown use is charged its worst case.
-    spawns : bool
-        Whether the ceiling refuses children too, not only calls.
-    codes : collection of str
-        Codes of refusals by the ceiling.
-
-    Attributes
-    ----------
-    touched : bool
-        Whether anything waited or was cut off, or what the ceiling counts is not known: then the outcomes under the
-        ceiling cannot be read off this run.
-    """
-
-    __slots__ = ("_channel", "_hold", "_index", "_spawns", "_used", "asks", "blocking", "channels", "codes", "ends",
-                 "policy", "refused", "spent", "stops", "times", "touched", "used")  # fmt: skip
-
-    def __init__(
-        self, policy: Policy, *, channel: int | None, charge_hold: bool, spawns: bool, codes: Collection[str]
-    ) -> None:
-        self.codes = codes
-        self.refused: set[int] = set()
-        self.policy = policy
-        self.channels = policy.channels
-        self.blocking = policy.blocking
-        self._channel = channel
-        self._hold = charge_hold
-        self._spawns = spawns
-        self._used = 0
-        self._index: dict[StepAsk, int] = {}
-        self.touched = False
-        self.asks: list[SpawnAsk | StepAsk] = []
-        self.times: list[int] = []
-        self.used: list[int] = []
-        self.ends: dict[int, int] = {}
-        self.spent: dict[int, Use] = {}
-        self.stops: dict[Any, tuple[End, int]] = {}
-
-    def spawn(self, ask: SpawnAsk, now: Time) -> Grant | Wait | Refusal:
-        """Answer whether a child may start."""
-        answer = self.policy.spawn(ask, now)
-        self._asked(ask, answer, now)
-        return answer
-
-    def admit(self, ask: StepAsk, now: Time) -> Grant | Wait | Refusal:
-        """Answer whether a step may start."""
-        answer = self.policy.admit(ask, now)
-        self._index[ask] = len(self.asks)
-        self._asked(ask, answer, now)
-        return answer
-
-    def settle(self, step: Ticket, use: Use, now: Time) -> None:
-        """Take note that a step ended."""
-        self.policy.settle(step, use, now)
-        at = self._index[step.ask]  # type: ignore[index]
-        self.ends[at] = now
-        self.spent[at] = use
-        if use.status == "abandoned":
-            self.touched = True
-        if self._channel is not None and use.status != "unsent":
-            amount = use.spent[self._channel]
-            if amount is None:
-                amount = 1 if self._channel == CALLS else step.ask.bound[self._channel] if self._hold else None  # type: ignore[union-attr]
-            if amount is None:
-                self.touched = True
-            else:
-                self._used += amount
-
-    def close(self, node: Ticket, use: Use, end: End, now: Time) -> None:
-        """Take note that a node's work has really ended."""
-        self.policy.close(node, use, end, now)
-        self.stops[node.path] = (end, now)
-        if end.outcome is Outcome.CANCELLED or end.stopped_by == Code.DEADLINE:
-            self.touched = True
-
-    def cancel(self, node: Ticket, reason: str, now: Time) -> None:
-        """Take note that a subtree was stopped."""
-        self.policy.cancel(node, reason, now)
-        self.touched = True
-
-    def tick(self, now: Time) -> Time | None:
-        """Take note that time went by."""
-        return self.policy.tick(now)
-
-    def outbox(self) -> Iterator[News]:
-        """Yield answers to those who waited."""
-        yield from self.policy.outbox()
-
-    def _asked(self, ask: SpawnAsk | StepAsk, answer: Grant | Wait | Refusal, now: int) -> None:
-        if type(answer) is Refusal:
-            self.refused.add(len(self.asks))
-        elif type(answer) is Wait:
-            self.touched = True
-        self.asks.append(ask)
-        self.times.append(now)
-        self.used.append(now if self._channel is None else self._used)
-
-    def thresholds(self) -> Ints:
-        """Return what was used when each question was put: between two of these, all ceilings are alike."""
-        return np.asarray(self.used[1:], dtype=np.int64) - (self.times[0] if self._channel is None else 0)
-
-    def outcomes(self) -> Outcomes:
-        """Return every outcome of the run under the ceiling, as far as they can be read off."""
-        if self.touched:
-            return Outcomes.unknown(self.thresholds())
-        return _Cuts(self, spawns=self._spawns).outcomes()
-
-    def final(self) -> Final:
-        """Return how the run itself went."""
-        end, at = self.stops[()]
-        uses = list(self.spent.values())
-        return Final(
-            completed=end.outcome is Outcome.COMPLETED,
-            stopped=end.stopped_by in self.codes,
-            calls=float(sum(_completed(use) for use in uses)),
-            tokens=sum(_amount(use, TOKENS) for use in uses),
-            cost_nusd=sum(_amount(use, COST) for use in uses),
-            time_ns=float(at - self.times[0]),
-        )
 
 
 class _Node:
@@ -242,7 +109,7 @@ class _Node:
             self.parent.moved(self.end)
 
 
-class _Cuts:
+class Cuts:
     """Goes through the questions of one run in order."""
 
     def __init__(self, run: Questions, *, spawns: bool) -> None:
@@ -285,9 +152,9 @@ class _Cuts:
             sure=stopped | (first > last),
             completed=~stopped & (first > last) & base.completed,
             stopped=stopped,
-            calls=np.cumsum([_completed(use) for use in uses], dtype=np.float64),
-            tokens=np.cumsum([_amount(use, TOKENS) for use in uses]),
-            cost_nusd=np.cumsum([_amount(use, COST) for use in uses]),
+            calls=np.cumsum([completed(use) for use in uses], dtype=np.float64),
+            tokens=np.cumsum([amount(use, TOKENS) for use in uses]),
+            cost_nusd=np.cumsum([amount(use, COST) for use in uses]),
             time_ns=ends - run.times[0],
         )
 
@@ -328,16 +195,14 @@ class _Cuts:
         return (self._run.stops[path][1] if first is None else self._run.times[first]) - self._run.times[k]
 
 
-def _completed(use: Use | None) -> int:
+def completed(use: Use | None) -> int:
+    """Return 1 for a call that completed, 0 for any other question."""
     return 0 if use is None or use.status != "completed" else 1
 
 
-def _amount(use: Use | None, channel: int) -> float:
+def amount(use: Use | None, channel: int) -> float:
+    """Return what a call used in a channel, NaN if it is unknown; 0 for a question that was no call."""
     if use is None:
         return 0.0
     amount = use.spent[channel]
     return _MISSING if amount is None else float(amount)
-
-
-CHANNEL_OF = {name: i for i, name in enumerate(CHANNELS)} | {"time": None}
-"""Ceiling → position of its channel; None for time."""

@@ -11,10 +11,10 @@ from harness_lab.errors import InputError
 from harness_lab.outcome import Refusal
 from harness_lab.policies import PolicySpec, SpawnAsk, reservation_pool, shared_ledger
 from harness_lab.policies.spec import compose
-from harness_lab.simulate.cuts import CHANNEL_OF, Questions
 from harness_lab.simulate.engine import World
 from harness_lab.simulate.explain import named_policy
 from harness_lab.simulate.progress import Progress, Reporter
+from harness_lab.simulate.questions import CHANNEL_OF, Questions
 from harness_lab.simulate.sweep_result import Sweep
 from harness_lab.simulate.sweep_table import CODES, Run
 from harness_lab.simulate.worlds import BusyWorld
