@@ -23,6 +23,8 @@ from harness_lab.usage import count
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from harness_lab.settlements import Settlements
+
 MAX_ARRIVALS = 50_000
 """Runs of one period."""
 _HOUR_S = 3600
@@ -92,6 +94,24 @@ class Arrivals:
         if count("users", self.users, maximum=1_000_000) == 0:
             raise InputError("users", expected="at least 1", got=0)
         _instant(self.start)
+
+    @classmethod
+    def recorded(cls, settlements: Settlements, *, shared: bool = True) -> Arrivals:
+        """Return the arrivals of recorded runs: the instants at which their roots started.
+
+        Raises
+        ------
+        InputError
+            If no root has a recorded start.
+        """
+        nodes = settlements.nodes
+        starts = nodes.loc[nodes["parent"].isna(), "start_ns"].dropna().sort_values()
+        if starts.empty:
+            raise InputError("records", expected="roots with a start", got="none")
+        first = int(starts.iloc[0])
+        at = tuple((int(start) - first) / NS_PER_S for start in starts)
+        begin = datetime.fromtimestamp(first // NS_PER_S, UTC).isoformat()
+        return cls(period_s=at[-1] + 1, at_s=at, start=begin, shared=shared)
 
     @property
     def start_ns(self) -> int:

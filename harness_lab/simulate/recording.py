@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +28,7 @@ ONE_CALL = "the number of its calls is not recorded: it is taken as one call"
 SPLIT = "cache use is not recorded: the whole prompt counts as newly presented"
 UNPLACED = "where a child was started is not recorded: it is put by its time, or after the first call"
 _UNORDERED = 1 << 62
+_GROUPS = ("user", "team", "repo", "session")
 
 
 class Step:
@@ -89,6 +90,8 @@ class RecordedNode:
         Time after its last call or child.
     marks : tuple of str
         What the record does not say about it.
+    groups : dict of str to str
+        Who ran it, as far as recorded: user, team, repo, session.
     """
 
     name: str
@@ -101,6 +104,7 @@ class RecordedNode:
     children: dict[int, list[tuple[int, int, RecordedNode]]]
     tail_ns: int = 0
     marks: tuple[str, ...] = ()
+    groups: dict[str, str] = field(default_factory=dict)
 
     def below(self) -> Iterable[RecordedNode]:
         """Yield the node and all nodes below it."""
@@ -247,6 +251,7 @@ def _node(row: Mapping[str, Any], calls: list[dict[str, Any]] | None) -> Recorde
         children={},
         tail_ns=tail,
         marks=marks,
+        groups={name: row[name] for name in _GROUPS if row[name] is not None},
     )
 
 

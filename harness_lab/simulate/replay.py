@@ -7,6 +7,7 @@ run is marked and what follows is as it was recorded, never invented.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pandas as pd
 
 from harness_lab.agents import AsyncioRuntime, Harness
+from harness_lab.clock import Time
 from harness_lab.errors import InputError
 from harness_lab.pricing import PriceTable
 from harness_lab.providers.recorded import RecordedModel
@@ -27,9 +29,10 @@ from harness_lab.simulate.replay_result import ReplayResult
 from harness_lab.simulate.rows import calls_frame, nodes_frame
 from harness_lab.simulate.runtime import SimRuntime
 from harness_lab.simulate.virtual_loop import VirtualLoop
+from harness_lab.simulate.worlds import EPOCH_NS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from harness_lab.agents.ports import Runtime
     from harness_lab.policies import Policy, PolicySpec
@@ -38,6 +41,10 @@ if TYPE_CHECKING:
 
 Mark = tuple[str, str, str]
 """Run, node, and what the record cannot say."""
+
+
+OVERLAPS = "it ran beside others on shared state: runs are played one after another, in the order of their starts"
+_YEAR_2000_NS = 946_684_800 * 10**9
 
 
 class ReplayWorld(World):
@@ -67,6 +74,20 @@ class ReplayWorld(World):
         self.marks: list[Mark] = []
         self.seed = 0
 
+    def block(
+        self, spec: PolicySpec, runs: Sequence[Any], *, engine: Engine, keep_calls: bool, keep_decisions: bool
+    ) -> Any:
+        """Play some runs under one policy; where its state outlives a run, in the order in which they started."""
+        options: dict[str, Any] = {"engine": engine, "keep_calls": keep_calls, "keep_decisions": keep_decisions}
+        if spec.scope == "run":
+            return super().block(spec, runs, **options)
+        ordered = sorted(runs, key=lambda run: self.runs[run].start_ns or 0)
+        ends = [(self.runs[run].start_ns or 0) + (self.runs[run].duration_ns or 0) for run in ordered]
+        for run, before in zip(ordered[1:], itertools.accumulate(ends, max), strict=False):
+            if (self.runs[run].start_ns or 0) < before:
+                self.marks.append((run, self.runs[run].name, OVERLAPS))
+        return super().block(_Opened(spec, self.runs), ordered, **options)  # type: ignore[arg-type]
+
     def _on_kernel(self, run: Any, policy: Policy, rows: Rows, keep_calls: bool) -> None:
         runtime = SimRuntime()
         runtime.kernel.spawn(self._tree(runtime, run, policy, rows, keep_calls), f"run {run}")
@@ -90,6 +111,24 @@ class ReplayWorld(World):
         harness = Harness(runtime, policy, self.model, rows, keep_calls=keep_calls)
         player = _Marking(run, self.marks, self.reaction)
         return harness.run(root.agent, root.ask, partial(player.brain, root, 0))
+
+
+class _Opened:
+    """A policy whose state outlives a run, opened once: each run starts from it on its recorded day."""
+
+    def __init__(self, spec: PolicySpec, runs: dict[str, RecordedNode]) -> None:
+        self.name = spec.name
+        self._open = spec.open()
+        self._runs = runs
+
+    def start(self, run: str) -> Policy:
+        """Make one run's policy on the shared state."""
+        root = self._runs[run]
+        if root.start_ns is None:
+            hint = "a policy that reads the calendar has to know when a run started"
+            raise InputError(f"start of run {run}", expected="a recorded start", got=None, hint=hint)
+        wall = root.start_ns if root.start_ns >= _YEAR_2000_NS else EPOCH_NS + root.start_ns
+        return self._open.start(run, root.groups, Time(0), wall_ns=wall)
 
 
 class _Marking(Player):
@@ -215,7 +254,7 @@ class Replay:
         stopped = roots.loc[roots["stopped_by"].notna(), "run"]
         run = str((stopped if len(stopped) else roots["run"]).iloc[0])
         world = self.world(Reaction(kind="wind-down", at=at, told=told_by(policy)))
-        rows, _ = world.block(policy, [run], engine="kernel", keep_calls=False, keep_decisions=False)  # type: ignore[list-item]
+        rows, _ = world.block(policy, [run], engine="kernel", keep_calls=False, keep_decisions=False)
         other = nodes_frame(rows.nodes, policy=policy.name, scenario="replay", backend="recorded")
         oblivious, reacting = run_of(mine[mine["run"] == run]), run_of(other)
         return Aside(policy=policy.name, run=run, at=at, oblivious=oblivious, winding_down=reacting)
@@ -238,7 +277,7 @@ class Replay:
         for policy in self.policies:
             world = self.world()
             rows, found = world.block(
-                policy, list(self.runs), engine=engine, keep_calls=calls, keep_decisions=decisions  # type: ignore[arg-type]
+                policy, list(self.runs), engine=engine, keep_calls=calls, keep_decisions=decisions
             )  # fmt: skip
             frames.append(nodes_frame(rows.nodes, policy=policy.name, scenario="replay", backend="recorded"))
             if calls:

@@ -6,13 +6,15 @@ import pandas as pd
 import pytest
 
 from harness_lab.errors import InputError
-from harness_lab.policies import compose, reservation_pool, shared_ledger, tree_limits, unlimited
+from harness_lab.policies import compose, period_budget, reservation_pool, shared_ledger, tree_limits, unlimited
 from harness_lab.pricing import Price, PriceTable
 from harness_lab.providers import MockProvider, ModelProfile
 from harness_lab.settlements import Settlements
-from harness_lab.simulate import AgentProfile, Experiment, Replay, Spawn, Workload
+from harness_lab.simulate import AgentProfile, Arrivals, Experiment, Replay, Spawn, Workload
 from harness_lab.simulate.player import CHILD_CHANGED, ENDED_EARLY, WAS_DENIED
 from harness_lab.simulate.recording import EVENLY, ONE_CALL, SPLIT
+from harness_lab.simulate.replay import OVERLAPS
+from harness_lab.simulate.worlds import EPOCH_NS
 from harness_lab.stats import Distribution
 
 SAME = ["outcome", "stopped_by", "cause", "calls", "attempts", "starts", "input_fresh", "cache_read", "cache_write",
@@ -126,3 +128,28 @@ def test_what_cannot_be_replayed_is_refused_in_one_line(recorded: Settlements) -
         Replay.of(recorded, (unlimited(),), reprice=True)
     with pytest.raises(InputError, match=r"^policies: expected at least one, with different names"):
         Replay.of(recorded, ())
+
+
+def a_day(starts_h: list[float]) -> Settlements:
+    """Runs of one user that cost 40 cents each."""
+    rows = {"run": [f"r{i}" for i in range(len(starts_h))], "node": "0", "agent": "a", "model": "m", "calls": 4}
+    start = [EPOCH_NS + int(hour * 3_600) * 10**9 for hour in starts_h]
+    return Settlements.from_columns(
+        rows | {"outcome": "completed", "input_total": 4_000, "input_fresh": 4_000, "cache_read": 0, "cache_write": 0,
+                "output": 40, "cost_nusd": 400_000_000, "cost_source": "recorded", "start_ns": start,
+                "duration_ns": 3_600 * 10**9, "user": "ann"}
+    )  # fmt: skip
+
+
+def test_runs_are_played_in_order_under_a_budget_of_a_day_and_its_window_turns() -> None:
+    budget = compose(period_budget(cost_usd=0.95, by="user", every="day"), name="daily")
+    replayed = Replay.of(a_day([8, 2, 5, 30, 4.5]), (budget,)).run()
+    outcomes = replayed.outcomes().set_index("run")
+    assert outcomes["cut"].to_dict() == {"r1": False, "r4": False, "r2": True, "r0": True, "r3": False}
+    assert set(replayed.marks.loc[replayed.marks["why"] == OVERLAPS, "run"]) == {"r2"}
+
+
+def test_recorded_starts_become_arrivals() -> None:
+    arrivals = Arrivals.recorded(a_day([8, 2, 5]))
+    assert arrivals.at_s == (0.0, 3 * 3_600.0, 6 * 3_600.0)
+    assert arrivals.start == "2026-01-05T02:00:00+00:00"
