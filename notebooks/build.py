@@ -34,6 +34,11 @@ def scripts() -> list[Path]:
     return sorted(HERE.glob("[0-9]*.py"))
 
 
+def pages() -> list[Path]:
+    """Return the scripts of dashboards: their notebooks are stored without outputs, since a page runs them."""
+    return sorted((HERE / "dashboard").glob("*.py"))
+
+
 def load(script: Path) -> Notebook:
     """Return the notebook of a script, without outputs, its cells numbered."""
     notebook = jupytext.read(script)
@@ -100,18 +105,22 @@ def agrees(script: Path) -> bool:
 def main() -> int:
     """Build all notebooks, or check them."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help="beginnings of names, such as 03; all if none")
     parser.add_argument("--check", action="store_true", help="say whether scripts and notebooks agree")
-    check = parser.parse_args().check
-    for script in scripts():
+    options = parser.parse_args()
+    check, names = options.check, tuple(options.names) or ("",)
+    for script in [*scripts(), *pages()]:
+        if not script.name.startswith(names):
+            continue
         if check:
             print(f"{script.stem}: {'agrees' if agrees(script) else 'DIFFERS: run notebooks/build.py'}")
         else:
-            notebook = settle(execute(load(script)))
+            notebook = settle(load(script) if script in pages() else execute(load(script)))
             script.with_suffix(".ipynb").write_text(nbformat.writes(notebook) + "\n", encoding="utf-8", newline="\n")
             print(
                 f"{script.stem}: {len(notebook.cells)} cells, {script.with_suffix('.ipynb').stat().st_size // 1024} kB"
             )
-    return 0 if not check or all(map(agrees, scripts())) else 1
+    return 0 if not check or all(map(agrees, [*scripts(), *pages()])) else 1
 
 
 if __name__ == "__main__":

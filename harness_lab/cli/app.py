@@ -62,6 +62,8 @@ app.command()(conformance.conformance)
 app.command("shadow-report")(shadow.shadow_report)
 app.command()(lab.bench)
 app.command()(lab.lab)
+app.command()(lab.report)
+app.command()(lab.dashboard)
 
 
 def main(arguments: list[str] | None = None) -> None:

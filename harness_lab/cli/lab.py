@@ -1,14 +1,15 @@
-"""Commands around the lab itself: bench and lab."""
+"""Commands around the lab itself: bench, lab, report and dashboard."""
 
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from harness_lab.cli.output import Json, show
+from harness_lab.cli.output import Json, note, show
 from harness_lab.errors import InputError
 
 
@@ -35,14 +36,45 @@ def lab(
     """Open JupyterLab on the notebooks."""
     from jupyterlab.labapp import main as open_lab
 
-    folder = notebooks if notebooks is not None else _shipped()
+    folder = notebooks if notebooks is not None else shipped_notebooks()
     if not folder.is_dir():
         raise InputError("notebooks", expected="a folder", got=str(folder))
     as_root = ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []  # in a container, say
     open_lab([f"--ServerApp.root_dir={folder}", *as_root])
 
 
-def _shipped() -> Path:
+def report(
+    records: Annotated[Path, typer.Argument(help="Settlements (Parquet), or records in a known format.")],
+    out: Annotated[Path, typer.Option("--out", help="Where to write the report (HTML).")] = Path("report.html"),
+    as_json: Json = False,
+) -> None:
+    """Run the notebooks that these records can answer, and leave one HTML file."""
+    from harness_lab.cli.report_notebooks import report_on
+
+    path, answered, left_out = report_on(records, out, folder=shipped_notebooks())
+    for name, reason in left_out.items():
+        note(f"not run: {name}: {reason}")
+    data = {"report": str(path), "notebooks": answered, "not_run": left_out}
+    show(f"wrote {path} from {', '.join(answered) or 'no notebook'}", data, as_json=as_json)
+
+
+def dashboard(
+    port: Annotated[int, typer.Option(help="Where it listens on this machine.")] = 8866,
+    open_browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open it in a browser.")] = True,
+) -> None:
+    """Serve the explorer as a page of its own, for people who do not program."""
+    try:
+        from voila.app import Voila
+    except ImportError:
+        hint = "pip install 'harness-lab[dashboard]'"
+        raise InputError("voila", expected="installed", got="not installed", hint=hint) from None
+    page = shipped_notebooks() / "dashboard" / "explorer.ipynb"
+    options = [str(page), f"--port={port}", "--Voila.ip=127.0.0.1"]
+    sys.argv = ["voila"]  # it reads its own name from there
+    Voila.launch_instance(options if open_browser else [*options, "--no-browser"])
+
+
+def shipped_notebooks() -> Path:
     """Return the folder of the shipped notebooks: beside the package in a checkout, inside it when installed."""
     package = Path(__file__).resolve().parents[1]
     for folder in (package / "_notebooks", package.parent / "notebooks"):

@@ -80,7 +80,8 @@ def plot_front(
         ends = [[abs(v - float(row[f"{name}_{end}"]))] for name, v in ((across, x), (up, y)) for end in ("low", "high")]
         fill = {"on the front": colour, "dominated": "white"}.get(str(row["place"]), "lightgrey")
         ax.errorbar(
-            x, y, xerr=np.nan_to_num(ends[:2]), yerr=np.nan_to_num(ends[2:]), fmt=marker_of(str(row["policy"]), names), color=colour,
+            x, y, xerr=np.nan_to_num(ends[:2]), yerr=np.nan_to_num(ends[2:]), color=colour,
+            fmt=marker_of(str(row["policy"]), names),
             markerfacecolor=fill,
             label=wrapped(f"{row['policy']} ({row['place']})", width=38),
         )  # fmt: skip

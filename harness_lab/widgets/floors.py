@@ -133,7 +133,8 @@ class FloorExplorer(widgets.VBox):
             ("refused although they would have completed", "falsely_refused", "n_good"),
             ("let through although they would not have", "doomed_through", "n_doomed"),
         )
-        items = "".join(f"<li><b>{text}</b>: {_share(row, name)} of {int(row[n]):,} runs</li>" for text, name, n in words)
+        said = [(text, _share(row, name), int(row[n])) for text, name, n in words]
+        items = "".join(f"<li><b>{text}</b>: {share} of {n:,} runs</li>" for text, share, n in said)
         head = f"A floor of {self.floor.value:,} tokens, asks: {costs.asks}"
         marks = "".join(f"<p class='hl-mark'>{escape(text)}</p>" for text in self.marks())
         self.readout.value = f"<p><b>{escape(head)}</b></p><ul>{items}</ul>{marks}"

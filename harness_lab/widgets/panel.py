@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import io
+from typing import TYPE_CHECKING, Any, Final
 
 import ipywidgets as widgets
+from IPython.display import Image
 from matplotlib.figure import Figure
 
 from harness_lab.plots.svg import to_svg
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+_DPI: Final = 72
 
 
 class FigurePanel(widgets.HTML):
@@ -50,9 +54,18 @@ class FigurePanel(widgets.HTML):
 
     def redraw(self, _change: object = None) -> None:
         """Draw again; takes and ignores a change, so that it can observe a control."""
-        if self._whole:
-            figure = Figure(figsize=self._figsize, layout="constrained")
-            self._draw(figure)
-            self.value = to_svg(figure, text="words", look="current")
-        else:
-            self.value = to_svg(self._draw, figsize=self._figsize, text="words", look="current")
+        self.value = to_svg(
+            self.figure() if self._whole else self._draw, figsize=self._figsize, text="words", look="current"
+        )
+
+    def figure(self) -> Figure:
+        """Return the picture as a figure of its own."""
+        figure = Figure(figsize=self._figsize, layout="constrained")
+        self._draw(figure if self._whole else figure.add_subplot())
+        return figure
+
+    def still(self) -> Image:
+        """Return the picture as an image that a stored notebook keeps: it is read where no kernel runs."""
+        buffer = io.BytesIO()
+        self.figure().savefig(buffer, format="png", dpi=_DPI, metadata={"Software": None})
+        return Image(buffer.getvalue(), format="png")  # type: ignore[no-untyped-call]
