@@ -158,13 +158,20 @@ class NodeRecord:
         self.ended = now
         if self.parent is not None:
             above = self.parent.subtree
-            for i, amount in enumerate(self.subtree):
-                above[i] += amount
+            calls, prompt, tokens, fresh, cost = self.subtree
+            above[0] += calls
+            above[1] += prompt
+            above[2] += tokens
+            above[3] += fresh
+            above[4] += cost
 
     @property
     def overspent(self) -> bool:
         """Whether the node and all below it used more than the node's ask, in any channel."""
-        return any(ask is not None and used > ask for ask, used in zip(self.budget, self.subtree, strict=True))
+        for ask, used in zip(self.budget, self.subtree, strict=True):  # noqa: SIM110 - once for every node
+            if ask is not None and used > ask:
+                return True
+        return False
 
 
 class Sink(Protocol):

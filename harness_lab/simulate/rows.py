@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -143,6 +144,7 @@ def _held(record: NodeRecord) -> Amounts:
     return _NOT_GRANTED if granted is None or granted == record.budget else granted
 
 
+@lru_cache(maxsize=4096)
 def node_name(path: Path) -> str:
     """Return a node's name in the table: ``0`` for the root, ``3.0.0/1.2.0`` for a grandchild."""
     return "/".join(f"{call}.{slot}.{attempt}" for call, slot, attempt in path) or "0"
