@@ -137,9 +137,17 @@ class StoredResult:
     def settlements(self) -> Settlements:
         """The whole table in memory, in the order in which a result in memory has it."""
         table = Settlements.from_parquet(self.path)
-        order = table.nodes[["scenario", "policy"]].apply(_ranks(self.manifest))
-        rows = order.sort_values(["scenario", "policy"], kind="stable").index
-        return Settlements(nodes=table.nodes.loc[rows].reset_index(drop=True), calls=table.calls, report=table.report)
+        calls = None if table.calls is None else self._ordered(table.calls)
+        return Settlements(nodes=self._ordered(table.nodes), calls=calls, report=table.report)
+
+    def _ordered(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return rows by scenario and policy, as they were given; in the file they come by blocks of runs."""
+        ranks = {}
+        for column, names in (("scenario", "scenarios"), ("policy", "policies")):
+            places = {name: i for i, name in enumerate(self.manifest[names])}
+            ranks[column] = frame[column].map(places)
+        rows = pd.DataFrame(ranks).sort_values(["scenario", "policy"], kind="stable").index
+        return frame.loc[rows].reset_index(drop=True)
 
     def scan(self, columns: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
         """Yield the node rows in pieces; only the columns that are asked for are read."""
@@ -205,11 +213,3 @@ def write_result(path: str | os.PathLike[str], settlements: Settlements, manifes
         file.add(Block(settlements.nodes, settlements.calls, None))
         file.seal(manifest)
     return Path(path)
-
-
-def _ranks(manifest: Mapping[str, Any]) -> Any:
-    places = {
-        "scenario": {name: i for i, name in enumerate(manifest["scenarios"])},
-        "policy": {name: i for i, name in enumerate(manifest["policies"])},
-    }
-    return lambda column: column.map(places[str(column.name)])
