@@ -144,8 +144,11 @@ def workers2_speedup(*, quick: bool = False) -> dict[str, object]:
     pairs = [(_wall(experiment, workers=1), _wall(experiment, workers=2)) for _ in range(1 if quick else 5)]
     serial = _seconds(lambda: experiment.run(engine="kernel", backend="serial", progress=False))
     alone = _seconds(lambda: _wall(experiment, workers=2))
-    found = entry([one / two for one, two in pairs], "wall time with one worker process over wall time with two, kernel")
-    return found | {"bound": round(2 * serial / (serial + alone), 3), "load": round(os.getloadavg()[0], 1)}
+    what = "wall time with one worker process over wall time with two, kernel"
+    return entry([one / two for one, two in pairs], what) | {
+        "bound": round(2 * serial / (serial + alone), 3),
+        "load": round(os.getloadavg()[0], 1),
+    }
 
 
 def time_exponent(*, quick: bool = False) -> dict[str, object]:
