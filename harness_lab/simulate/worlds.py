@@ -41,25 +41,46 @@ def build_world(workload: Workload, provider: MockProvider, seed: int) -> World:
     """Return the compiled agents and provider of a workload: the plain world unless more happens in it."""
     agents = workload.compile()
     model = provider.compile()
-    delivers = any(profile.delivery for profile in workload.agents.values())
-    if workload.arrivals is None and not workload.faults and not delivers:
-        return World(agents[workload.root], workload.budget, model, seed)
-    return BusyWorld(workload, agents, model, seed)
+    if workload.arrivals is not None or workload.faults:
+        return BusyWorld(workload, agents, model, seed)
+    if any(profile.delivery for profile in workload.agents.values()):
+        return DeliveringWorld(workload, agents, model, seed)
+    return World(agents[workload.root], workload.budget, model, seed)
 
 
-class BusyWorld(World):
-    """A world with arrivals, faults or deliveries.
+class DeliveringWorld(World):
+    """A world of which it is told, once its runs have ended, which nodes delivered."""
+
+    __slots__ = ("_agents",)
+
+    def __init__(self, workload: Workload, agents: dict[str, Agent], model: WorldModel, seed: int) -> None:
+        super().__init__(agents[workload.root], workload.budget, model, seed)
+        self._agents = agents
+
+    def finish(self, nodes: pd.DataFrame) -> pd.DataFrame:
+        """Return rows of nodes with their deliveries."""
+        nodes["delivered"] = deliveries(nodes, self._agents, self.root_key)
+        return nodes
+
+    def root_key(self, run: str) -> int:
+        """Return the draw key of a run's root by the name of the run."""
+        period, _, number = run.partition(".")
+        key = draws.run_key(self.seed, int(period))
+        return draws.child_key(key, int(number), 0) if number else key
+
+
+class BusyWorld(DeliveringWorld):
+    """A world with arrivals or faults.
 
     With arrivals, each run of an experiment is a period: its rows are named ``period.number``, their `session` is the
     period and their `user` who started the run. Runs of one period meet the same provider, and one policy if it is
     shared, so they are not independent of one another; periods are.
     """
 
-    __slots__ = ("_agents", "_arriving", "_delivers", "_faults")
+    __slots__ = ("_arriving", "_delivers", "_faults")
 
     def __init__(self, workload: Workload, agents: dict[str, Agent], model: WorldModel, seed: int) -> None:
-        super().__init__(agents[workload.root], workload.budget, model, seed)
-        self._agents = agents
+        super().__init__(workload, agents, model, seed)
         self._faults = workload.faults
         self._arriving: Arriving | None = None if workload.arrivals is None else workload.arrivals.compile()
         self._delivers = any(profile.delivery for profile in workload.agents.values())
@@ -84,19 +105,13 @@ class BusyWorld(World):
     def finish(self, nodes: pd.DataFrame) -> pd.DataFrame:
         """Return rows of nodes with what is told afterwards: deliveries, and session and user of runs that arrived."""
         if self._delivers:
-            nodes["delivered"] = deliveries(nodes, self._agents, self.root_key)
+            nodes = super().finish(nodes)
         if self._arriving is not None:
             parts = nodes["run"].str.split(".", n=1)
             nodes["session"] = parts.str[0].astype("string")
             users = {run: self._user(self._arriving, run) for run in nodes["run"].unique()}
             nodes["user"] = nodes["run"].map(users).astype("string")
         return nodes
-
-    def root_key(self, run: str) -> int:
-        """Return the draw key of a run's root by the name of the run."""
-        period, _, number = run.partition(".")
-        key = draws.run_key(self.seed, int(period))
-        return draws.child_key(key, int(number), 0) if number else key
 
     def _user(self, arriving: Arriving, run: str) -> str:
         period, _, number = run.partition(".")
@@ -133,7 +148,7 @@ class _Period:
             loop.run_until_complete(self._all(AsyncioRuntime(loop)))
             loop.run_on()
         else:
-            raise InputError("engine", expected="kernel or asyncio, for arrivals, faults and deliveries", got=engine)
+            raise InputError("engine", expected="kernel or asyncio, for arrivals and faults", got=engine)
         self._check()
 
     def _check(self) -> None:
