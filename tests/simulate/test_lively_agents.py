@@ -17,6 +17,7 @@ from harness_lab.policies import End, compose, reservation_pool, shared_ledger, 
 from harness_lab.policies.protocol import COMPLETED
 from harness_lab.providers import MockProvider, ModelProfile
 from harness_lab.simulate import AgentProfile, Experiment, Reaction, Replay, Retry, Spawn, Workload
+from harness_lab.simulate.fast.family import why_not
 from harness_lab.simulate.lively_agent import LivelyAgent
 from harness_lab.simulate.workload import Agent
 from harness_lab.stats.distributions import Distribution
@@ -241,3 +242,18 @@ def test_a_replay_shows_one_run_that_winds_down() -> None:
     replayed = Replay.of(recorded, (unlimited(), shared_ledger(6))).run()
     assert "with agents that wind down at 80%: completed after 6 calls" in replayed.summary()
     assert Replay.of(recorded, (unlimited(),)).run().beside is None
+
+
+def test_a_plain_agent_that_delivers_is_in_the_family_of_the_fast_engine_and_one_with_habits_is_not() -> None:
+    plain = an_experiment(a_profile(delivery=((0.5, 0.0), (1.0, 0.9))), unlimited())
+    assert why_not(plain.workload, plain.provider, unlimited()) is None
+    lively = an_experiment(a_profile(retry=Retry()), unlimited())
+    assert "retry" in str(why_not(lively.workload, lively.provider, unlimited()))
+
+
+@pytest.mark.slow
+def test_deliveries_are_the_same_on_the_fast_engine() -> None:
+    experiment = an_experiment(a_profile(delivery=((0.5, 0.0), (1.0, 0.9))), unlimited(), reservation_pool(calls=2))
+    kernel, fast = (experiment.run(engine=engine, backend="serial") for engine in ("kernel", "fast"))  # type: ignore[arg-type]
+    assert kernel.digest() == fast.digest()
+    assert kernel.settlements.nodes["delivered"].any()

@@ -30,6 +30,9 @@ _KNOWN: Final[Mapping[type, tuple[str, ...]]] = {
         "max_attempts",
         "backoff_s",
         "floor_key",
+        "think_chance",  # means nothing without think_s
+        "compact_to_tokens",  # means nothing without context_limit_tokens
+        "delivery",  # told from the rows afterwards
     ),
     Spawn: ("agent", "count", "budget", "after", "chance"),
     MockProvider: ("models", "prices"),
