@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 TIMEOUT_S: Final = 300
 """For each cell: nothing that runs without a person may wait for ever."""
+QUIET: Final = ["--IPKernelApp.log_level=ERROR"]
+"""What a kernel logs is not for whoever reads the report."""
 NEEDED: Final = {
     "03_fit_floors_from_your_records": "input_total",
     "05_tune_and_export": "cost_nusd",
@@ -71,12 +73,13 @@ def run_with(notebook: Path, parameters: dict[str, Any]) -> tuple[Any, str]:
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError
 
-    given = nbformat.read(notebook, as_version=4)
+    given: Any = nbformat.read(notebook, as_version=4)  # type: ignore[no-untyped-call]
     place = next(k for k, cell in enumerate(given.cells) if "parameters" in cell.metadata.get("tags", ()))
     code = "\n".join(f"{name} = {value!r}" for name, value in parameters.items())
-    given.cells.insert(place + 1, nbformat.v4.new_code_cell(code))
+    cell = nbformat.v4.new_code_cell(code)  # type: ignore[no-untyped-call]
+    given.cells.insert(place + 1, cell)
     try:
-        NotebookClient(given, timeout=TIMEOUT_S, kernel_name="python3").execute()
+        NotebookClient(given, timeout=TIMEOUT_S, kernel_name="python3", extra_arguments=QUIET).execute()
     except CellExecutionError as error:
         return given, f"{error.ename}: {error.evalue}".splitlines()[0]
     return given, ""
@@ -95,7 +98,8 @@ def _body(notebook: Any) -> tuple[str, str]:
         for output in cell.get("outputs", ()):
             output.get("data", {}).pop("application/vnd.jupyter.widget-view+json", None)
     notebook.cells = [cell for cell in notebook.cells if "Every claim holds" not in cell.source]
-    exporter = HTMLExporter(template_name="basic", exclude_input=True, exclude_input_prompt=True)
+    options: Any = {"template_name": "basic", "exclude_input": True, "exclude_input_prompt": True}
+    exporter: Any = HTMLExporter(**options)  # type: ignore[no-untyped-call]
     exporter.exclude_output_prompt = True
     body, _ = exporter.from_notebook_node(notebook)
     body = re.sub(r"<script\b.*?</script>", "", body, flags=re.S)

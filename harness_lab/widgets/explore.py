@@ -107,7 +107,7 @@ class Explorer(widgets.VBox):
         """Simulate at once what takes about as long as the picture: the whole then takes twice its time."""
         pinned, runs = self._runs_of(self.pinned), self.runs
         speed = next((one for one in reversed(self._kept.values()) if one.done), runs)
-        fits = speed.within(0.6 * self._draw_s)
+        fits = speed.within(0.4 * self._draw_s)
         if pinned is not runs:
             before = pinned.done
             pinned.advance(max(0, fits // 2 - before))  # so that there are pairs to compare
@@ -120,7 +120,7 @@ class Explorer(widgets.VBox):
         while (runs := self._unfinished()) is not None:
             await asyncio.sleep(PAUSE_S)
             runs.advance(min(runs.within(PIECE_S), max(runs.done, FEWEST)))
-            if self.runs.done >= 2 * drawn:
+            if self.runs.done >= 2 * drawn or drawn < self.runs.done == self.runs.wanted:
                 drawn = self.runs.done
                 self._show()
             self._say_status(going=True)

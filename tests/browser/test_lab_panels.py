@@ -1,0 +1,172 @@
+"""Panels in a real JupyterLab: a control is moved by keyboard, and the page shows what Python computes."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from typing import Any
+
+import harness_lab as lab
+from harness_lab import datasets
+from harness_lab.analyze import floor_costs
+from harness_lab.plots.quantities import percent
+from harness_lab.simulate import from_gallery
+from harness_lab.widgets import Settings
+
+Open = Callable[..., Any]
+EXPLORE = """
+from harness_lab.widgets import Settings, explore
+panel = explore("coding-agent", settings=Settings(cost_usd=1.0, calls=60), runs={runs}, seed=3)
+panel
+"""
+RUNS = """
+import harness_lab as lab
+from harness_lab import widgets
+from harness_lab.simulate import from_gallery
+scene = from_gallery("deep-research")
+few = lab.compose(lab.tree_limits(2, 2, 4), lab.shared_ledger(30, 2.0), name="few children")
+many = lab.shared_ledger(60, name="ledger")
+experiment = lab.Experiment(workload=scene.workload, provider=scene.provider, policies=(few, many), runs=40)
+"""
+
+
+def changed(page: Any, selector: str, act: Callable[[], None]) -> None:
+    """Do something and wait until what is shown there is something else."""
+    before = page.locator(selector).first.inner_html()
+    act()
+    page.wait_for_function("([at, old]) => document.querySelector(at).innerHTML !== old", arg=[selector, before])
+
+
+def key(page: Any, selector: str, name: str) -> Callable[[], None]:
+    def press() -> None:
+        page.locator(selector).first.focus()
+        page.keyboard.press(name)
+
+    return press
+
+
+def quiet(page: Any) -> None:
+    """No error in the console, nothing on standard error, nothing asked of other machines."""
+    assert page.seen.errors == []
+    assert page.seen.outside == []
+    assert page.locator(".jp-OutputArea-output[data-mime-type='application/vnd.jupyter.stderr']").count() == 0
+
+
+def test_a_budget_is_moved_and_picture_and_figures_are_those_of_the_experiment(open_notebook: Open) -> None:
+    page = open_notebook("explore.ipynb", EXPLORE.format(runs=60))
+    page.locator(".hl-readout td").first.wait_for()
+    changed(page, ".hl-explore-picture svg", key(page, ".hl-cost-usd .noUi-handle", "ArrowLeft"))
+    result = Settings(cost_usd=0.75, calls=60).experiment(runs=60, seed=3).run(progress=False)
+    done = (result.settlements.nodes["outcome"] == "completed").mean()
+    page.wait_for_function("() => document.querySelector('.hl-readout').textContent.includes('60 pairs')")
+    said = page.locator(".hl-readout td").first.text_content()
+    assert said.startswith(f"{100 * done:.0f} %")
+    assert said.endswith("n = 60")
+    assert "60 pairs" in page.locator(".hl-readout thead").text_content()
+    quiet(page)
+
+
+def test_stop_ends_the_work_and_keeps_what_is_done(open_notebook: Open) -> None:
+    page = open_notebook("stop.ipynb", EXPLORE.format(runs=20_000))
+    page.wait_for_function("() => document.querySelector('.hl-status').textContent.includes('under way')")
+    page.locator("button.hl-stop").click()
+    page.wait_for_function("() => document.querySelector('.hl-status').textContent.includes('stopped')")
+    said = page.locator(".hl-status").text_content()
+    page.wait_for_timeout(500)
+    assert page.locator(".hl-status").text_content() == said
+    assert not said.startswith("20,000 of")
+    quiet(page)
+
+
+def test_a_moved_slider_takes_at_most_twice_the_time_of_drawing(open_notebook: Open) -> None:
+    code = EXPLORE.format(runs=2000) + "\nfrom IPython.display import display\ndisplay(panel)\n"
+    measure = "import time, statistics\ntimes = []\nfor _ in range(7):\n    began = time.perf_counter()\n"
+    measure += "    panel.picture.redraw()\n    times.append(time.perf_counter() - began)\n"
+    measure += "print('drawing', statistics.median(times))\npanel.stop.click()"
+    page = open_notebook("latency.ipynb", code + measure)
+    drawing = float(page.get_by_text("drawing").last.text_content().split()[-1])
+    moves = []
+    for name in ("ArrowLeft", "ArrowLeft", "ArrowLeft", "ArrowRight", "ArrowLeft", "ArrowLeft", "ArrowLeft"):
+        page.evaluate(WATCH)
+        key(page, ".hl-cost-usd .noUi-handle", name)()
+        page.wait_for_function("() => window.hlSeen > 0")
+        moves.append(page.evaluate("() => (window.hlSeen - window.hlBegan) / 1000"))
+    print(f"median move {statistics.median(moves):.3f} s, drawing {drawing:.3f} s")
+    assert statistics.median(moves) <= 2 * drawing
+
+
+WATCH = """() => {
+    window.hlSeen = 0;
+    const panel = document.querySelector('.hl-explore-picture');
+    new MutationObserver((_, me) => { window.hlSeen = performance.now(); me.disconnect(); })
+        .observe(panel, { childList: true, subtree: true });
+    addEventListener('keydown', () => { window.hlBegan = performance.now(); }, { once: true, capture: true });
+}"""
+
+
+def test_a_floor_is_moved_and_both_its_costs_are_those_of_the_analysis(open_notebook: Open) -> None:
+    code = "from harness_lab import datasets, widgets\nwidgets.floor_explorer(datasets.load_synthetic_runs())"
+    page = open_notebook("floors.ipynb", code)
+    changed(page, ".hl-floor-readout", lambda: page.locator(".hl-floor-agent select").select_option("worker"))
+    changed(page, ".hl-floor-picture svg", key(page, ".hl-floor-slider .noUi-handle", "PageUp"))
+    page.wait_for_timeout(300)
+    said = page.locator(".hl-floor-readout").text_content()
+    floor = int(said.split("A floor of ")[1].split(" tokens")[0].replace(",", ""))
+    rows = datasets.load_synthetic_runs().nodes
+    wanted = floor_costs(rows[rows["agent"] == "worker"], candidates=[floor]).frame.iloc[0]
+    assert said.split("would have completed: ")[1].startswith(percent(float(wanted["falsely_refused"])))
+    quiet(page)
+
+
+def test_another_metric_is_chosen_and_the_comparison_says_its_figures(open_notebook: Open) -> None:
+    page = open_notebook("compare.ipynb", RUNS + "widgets.compare(experiment.run(progress=False))")
+    page.locator(".hl-compare-readout li").first.wait_for()
+    changed(page, ".hl-compare-picture svg", lambda: page.locator(".hl-compare-metric select").select_option(index=1))
+    scope: dict[str, Any] = {}
+    exec(RUNS, scope)  # noqa: S102 - the same lines as in the notebook
+    found = lab.compare(scope["experiment"].run(progress=False))
+    assert str(found.policies[0].spend) in page.locator(".hl-compare-readout").text_content()
+    page.locator(".hl-compare-policy button").nth(1).click()
+    page.get_by_text("40 runs of ledger").wait_for()
+    quiet(page)
+
+
+def test_a_run_is_stepped_through_by_keyboard(open_notebook: Open) -> None:
+    page = open_notebook("run.ipynb", RUNS + "widgets.run_viewer(experiment, 1, policy='few children')")
+    page.locator(".hl-run-readout li").first.wait_for()
+    changed(page, ".hl-run-readout", key(page, ".hl-run-step .noUi-handle", "ArrowRight"))
+    scene = from_gallery("deep-research")
+    few = lab.compose(lab.tree_limits(2, 2, 4), lab.shared_ledger(30, 2.0), name="few children")
+    run = lab.Experiment(workload=scene.workload, provider=scene.provider, policies=(few,), runs=40)
+    line = lab.explain(run, 1)._line(lab.explain(run, 1).to_frame().iloc[1].to_dict()).strip()
+    assert line in page.locator(".hl-run-readout").text_content()
+    changed(page, ".hl-run-picture svg", key(page, ".hl-run-step .noUi-handle", "PageUp"))
+    page.locator(".hl-run-only select").select_option("refused")
+    changed(page, ".hl-run-readout", lambda: page.locator("button.hl-run-on").press("Enter"))
+    assert "refused: max-concurrent" in page.locator(".hl-run-readout").text_content()
+    quiet(page)
+
+
+def test_every_control_of_the_explorer_is_reached_with_the_tabulator_and_has_a_name(open_notebook: Open) -> None:
+    page = open_notebook("keys.ipynb", EXPLORE.format(runs=40))
+    page.locator(".hl-workload select").focus()
+    reached = set()
+    for _ in range(30):
+        reached.add(page.evaluate(WHERE))
+        page.keyboard.press("Tab")
+    assert {f"hl-{name}" for name in CONTROLS} <= reached
+    unnamed = page.evaluate(UNNAMED)
+    assert unnamed == []
+
+
+CONTROLS = (
+    "workload", "provider", "price", "cost-usd", "calls", "time-s", "floor", "depth", "starts", "concurrency", "run",
+    "pin", "stop", "show-as",
+)  # fmt: skip
+WHERE = """() => {
+    const box = document.activeElement?.closest('[class*="hl-"]');
+    return [...(box?.classList ?? [])].find(name => name.startsWith('hl-')) ?? '';
+}"""
+UNNAMED = """() => [...document.querySelectorAll('.hl-explore select, .hl-explore input, .hl-explore textarea')]
+    .filter(control => !control.labels?.length && !control.getAttribute('aria-label') && !control.title)
+    .map(control => control.outerHTML.slice(0, 120))"""
