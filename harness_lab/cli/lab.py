@@ -12,6 +12,13 @@ import typer
 from harness_lab.cli.output import Json, note, show
 from harness_lab.errors import InputError
 
+_FRONT_ENDS = (
+    "@jupyter-widgets/jupyterlab-manager",
+    "@voila-dashboards/jupyterlab-preview",
+    "@voila-dashboards/widgets-manager8",
+)
+"""What a dashboard loads into the page; what other packages bring for JupyterLab stays out."""
+
 
 def bench(
     quick: Annotated[bool, typer.Option("--quick", help="Smaller sizes and fewer repeats.")] = False,
@@ -61,6 +68,7 @@ def report(
 def dashboard(
     port: Annotated[int, typer.Option(help="Where it listens on this machine.")] = 8866,
     open_browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open it in a browser.")] = True,
+    token: Annotated[str | None, typer.Option(help="What its address must carry; a new one if not given.")] = None,
 ) -> None:
     """Serve the explorer as a page of its own, for people who do not program."""
     try:
@@ -70,8 +78,11 @@ def dashboard(
         raise InputError("voila", expected="installed", got="not installed", hint=hint) from None
     page = shipped_notebooks() / "dashboard" / "explorer.ipynb"
     options = [str(page), f"--port={port}", "--Voila.ip=127.0.0.1"]
+    options += [f"--VoilaConfiguration.extension_allowlist={name}" for name in _FRONT_ENDS]
+    options += [] if open_browser else ["--no-browser"]
+    options += [] if token is None else [f"--token={token}"]
     sys.argv = ["voila"]  # it reads its own name from there
-    Voila.launch_instance(options if open_browser else [*options, "--no-browser"])
+    Voila.launch_instance(options)
 
 
 def shipped_notebooks() -> Path:

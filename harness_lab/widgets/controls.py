@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 NO_LIMIT: Final = "no limit"
-_STYLE: Final = {"description_width": "8em"}
+_STYLE: Final = {"description_width": "9.5em"}
 _GRIDS: Final[dict[str, tuple[float, ...]]] = {
     "cost_usd": (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.5,
                  10.0, 20.0, 50.0),
@@ -78,4 +78,4 @@ def named(widget: Any, name: str) -> Any:
 
 
 def _wide() -> widgets.Layout:
-    return widgets.Layout(width="24em", max_width="100%")
+    return widgets.Layout(width="30em", max_width="100%")

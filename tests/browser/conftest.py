@@ -28,8 +28,6 @@ ARGUMENTS = [
     "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync",
     "--no-first-run", "--disable-quic",
 ]  # fmt: skip
-STYLES = "font-awesome"
-"""Voila asks a CDN for two stylesheets of icons that nothing here uses: they are blocked, and do not count."""
 READY = """() => {
     const panel = window.jupyterapp.shell.currentWidget;
     const kernel = panel?.sessionContext?.session?.kernel;
@@ -186,3 +184,14 @@ def open_notebook(page: Any, lab_url: tuple[str, str, Path]) -> Callable[[str], 
         return page
 
     return open_it
+
+
+@pytest.fixture
+def dashboard_url(environment: dict[str, str], tmp_path: Path) -> Iterator[str]:
+    """The address of the explorer's page, served by the command."""
+    pytest.importorskip("voila", reason="voila is not installed (pip install '.[dashboard]')")
+    port, token = free_port(), secrets.token_hex(16)
+    base = f"http://127.0.0.1:{port}"
+    arguments = [str(BIN / "harness-lab"), "dashboard", "--no-browser", f"--port={port}", f"--token={token}"]
+    with serving(arguments, environment, f"{base}/voila/static/nothing", tmp_path / "voila.log"):
+        yield f"{base}/?token={token}"
