@@ -102,7 +102,7 @@ def _provider(luck: Random, *, sure: bool) -> MockProvider:
     return MockProvider(models={"m": model}, prices=PriceTable({"m": (price,)}))
 
 
-@settings(RELAXED, max_examples=40)
+@settings(RELAXED, max_examples=25)
 @given(st.integers(0, 2**32))
 def test_simpy_and_all_engines_agree_on_random_trees(seed: int) -> None:
     experiment, funds, slots, timeout = random_case(seed)
