@@ -17,7 +17,7 @@ from harness_lab.analyze.runs import run_table
 from harness_lab.analyze.sample import Sample, take
 from harness_lab.errors import InputError
 from harness_lab.stats.estimates import Estimate, NotEstimable, check_confidence, percent
-from harness_lab.stats.incidence import incidence_quantile
+from harness_lab.stats.incidence import IncidenceQuantiles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -282,20 +282,17 @@ def _choose(
     sample: Sample, channel: CeilingChannel, target: float, confidence: float,
     parts: Mapping[tuple[Any, ...], CeilingChoice] | None = None,
 ) -> CeilingChoice:  # fmt: skip
-    bound = _bound(sample, target, confidence)
+    quantiles = IncidenceQuantiles(
+        sample.amounts, sample.kinds, confidence=confidence, side="upper", clusters=sample.labels
+    )
+    bound = quantiles.at(target)
     if isinstance(bound.interval, NotEstimable):
         bound = replace(bound, interval=replace(bound.interval, supported=None))
-    largest = target if bound.estimable else _largest(sample, target, confidence)
+    largest = target if bound.estimable else quantiles.largest(target)
     return CeilingChoice(
         channel=channel, target=target, confidence=confidence, bound=_with_reason(bound, sample, target),
         largest_target=largest, sample=sample, parts=parts or {},
     )  # fmt: skip
-
-
-def _bound(sample: Sample, target: float, confidence: float) -> Estimate:
-    return incidence_quantile(
-        sample.amounts, sample.kinds, target, confidence=confidence, side="upper", clusters=sample.labels
-    )
 
 
 def _with_reason(bound: Estimate, sample: Sample, target: float) -> Estimate:
@@ -305,18 +302,6 @@ def _with_reason(bound: Estimate, sample: Sample, target: float) -> Estimate:
         return bound
     reason = f"{failed} of {sample.n} runs failed or were cancelled, which no ceiling cures"
     return replace(bound, interval=replace(bound.interval, reason=reason, needs_n=None, above=None))
-
-
-def _largest(sample: Sample, target: float, confidence: float) -> float:
-    """Return the largest target that is supported, to three digits, by bisection."""
-    low, high = 0.0, target
-    for _ in range(10):
-        middle = (low + high) / 2
-        if _bound(sample, middle, confidence).estimable:
-            low = middle
-        else:
-            high = middle
-    return math.floor(low * 1000) / 1000
 
 
 def _share(value: float) -> str:

@@ -237,8 +237,9 @@ class _Task:
 
     def _own_stops(self, code: Any, sample: Sample) -> Bools:
         words = _OWN[self.channel]
-        mine = np.asarray([not c or any(word in c for word in words) for c in code], dtype=np.bool_)
-        return np.asarray(sample.stopped & mine)
+        place, names = pd.factorize(code)
+        mine = np.asarray([not c or any(word in c for word in words) for c in names], dtype=np.bool_)
+        return np.asarray(sample.stopped & mine[place])
 
     def _table(self, x: Floats, spend: Floats, done: Bools, at: Floats) -> tuple[Floats, Floats]:
         """Return each run's spend and whether it completes, under each candidate; shapes (candidates, runs)."""

@@ -12,7 +12,10 @@ References
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +23,7 @@ from scipy.sparse import coo_array
 from scipy.special import ndtri, stdtrit
 
 from harness_lab.errors import InputError
-from harness_lab.stats.arrays import Bools, Floats, Ints, codes, sample
+from harness_lab.stats.arrays import Floats, Ints, codes, sample
 from harness_lab.stats.clusters import effective_clusters, too_few_clusters
 from harness_lab.stats.estimates import Estimate, Interval, check_confidence
 from harness_lab.stats.quantiles import Side, quantile, smaller_tail
@@ -28,6 +31,9 @@ from harness_lab.stats.survival import invert_band
 
 CENSORED = 0
 """The cause of a run that was stopped before it ended by itself."""
+
+MAX_DENSE_CELLS: Final = 1_000_000
+"""Up to so many (cluster, class) cells a dense product is faster than a sparse one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -165,20 +171,80 @@ def incidence_quantile(
         band elsewhere. Neither value nor interval where the data do not reach; the reason names the largest quantile
         they support.
     """
-    x, kind = _checked(values, cause)
-    if side != "two" and check_confidence(confidence) <= 0.5:
-        raise InputError("confidence", expected="more than 0.5 for a one-sided interval", got=confidence)
-    exact = quantile(np.where(kind == of, x, np.inf), q, confidence=confidence, side=side, clusters=clusters)
-    stopped = x[kind == CENSORED]
-    if not stopped.size or (exact.estimable and _last(exact, side) <= stopped.min()):
-        return exact
-    band = 1 - (1 - confidence) * (1 if side == "two" else 2)
-    curve = cumulative_incidence(x, kind, of=of, confidence=band)
-    if clusters is None:
-        return _one_sided(curve.quantile(q), side, confidence)
-    group = codes(clusters, n=x.size)
-    found = _clustered(curve, x, kind, group, q=q, of=of, side=side, draws=(resamples, seed))
-    return _one_sided(found, side, confidence)
+    prepared = IncidenceQuantiles(
+        values, cause, of=of, confidence=confidence, side=side, clusters=clusters, resamples=resamples, seed=seed
+    )
+    return prepared.at(q)
+
+
+class IncidenceQuantiles:
+    """Several quantiles of the same runs: curve and resamples are made once.
+
+    Parameters
+    ----------
+    values, cause, of, confidence, side, clusters, resamples, seed
+        As for :func:`incidence_quantile`.
+    """
+
+    def __init__(
+        self, values: npt.ArrayLike, cause: npt.ArrayLike, *, of: int = 1, confidence: float = 0.95, side: Side = "two",
+        clusters: npt.ArrayLike | None = None, resamples: int = 200, seed: int = 0,
+    ) -> None:  # fmt: skip
+        self._x, self._kind = _checked(values, cause)
+        if side != "two" and check_confidence(confidence) <= 0.5:
+            raise InputError("confidence", expected="more than 0.5 for a one-sided interval", got=confidence)
+        self._of, self._confidence, self._side = of, confidence, side
+        self._group = None if clusters is None else codes(clusters, n=self._x.size)
+        self._draws = (resamples, seed)
+        self._reached = np.where(self._kind == of, self._x, np.inf)
+        stopped = self._x[self._kind == CENSORED]
+        self._first_stop = float(stopped.min()) if stopped.size else np.inf
+        self._before_stops = int((self._reached <= self._first_stop).sum())
+
+    def at(self, q: float) -> Estimate:
+        """Estimate one quantile; see :func:`incidence_quantile`."""
+        if np.isinf(self._first_stop) or not 0 < q < 1 or self._before_stops >= math.ceil(self._x.size * q - 1e-9):
+            exact = quantile(self._reached, q, confidence=self._confidence, side=self._side, clusters=self._group)
+            if np.isinf(self._first_stop) or (exact.estimable and _last(exact, self._side) <= self._first_stop):
+                return exact
+        if self._group is None:
+            return _one_sided(self._curve.quantile(q), self._side, self._confidence)
+        return _one_sided(self._clustered(q, self._group), self._side, self._confidence)
+
+    def largest(self, most: float) -> float:
+        """Return the largest `q` up to `most` that is estimable, by bisection, rounded down to three digits; 0: none."""
+        low, high = 0.0, most
+        for _ in range(10):
+            middle = (low + high) / 2
+            if self.at(middle).estimable:
+                low = middle
+            else:
+                high = middle
+        return math.floor(low * 1000) / 1000
+
+    @cached_property
+    def _curve(self) -> IncidenceCurve:
+        band = 1 - (1 - self._confidence) * (1 if self._side == "two" else 2)
+        return cumulative_incidence(self._x, self._kind, of=self._of, confidence=band)
+
+    @cached_property
+    def _resamples(self) -> _Resamples:
+        group = np.arange(self._x.size) if self._group is None else self._group
+        return _resampled(self._x, self._kind, group, of=self._of, draws=self._draws)
+
+    def _clustered(self, q: float, group: Ints) -> Estimate:
+        curve, sizes = self._curve, np.bincount(group).astype(np.float64)
+        beyond = curve.incidence >= q * (1 - 1e-12)
+        reached = bool(beyond.any())
+        place = int(np.argmax(beyond)) if reached else curve.time.size - 1
+        at = curve.time[place : place + 1]
+        effect = self._resamples.design_effect(curve, at) if at.size and sizes.size > 1 else 1.0
+        wide = curve.widened(design_effect=effect, df=max(effective_clusters(sizes) - 1, 1.0))
+        found = wide.quantile(q, method="cumulative incidence, whole clusters resampled")
+        few = too_few_clusters(sizes.size, effective_clusters(sizes), tail=smaller_tail(q, self._side))
+        if few is not None:
+            found = replace(found, value=float(at[0]) if reached else None, interval=few)
+        return replace(found, clusters=sizes.size, effective_n=self._x.size / effect)
 
 
 def clustered_band(
@@ -207,13 +273,10 @@ def clustered_band(
     x, kind = _checked(values, cause)
     group = codes(clusters, n=x.size)
     sizes = np.bincount(group).astype(np.float64)
-    places = np.unique(_quarters(curve) if at is None else np.searchsorted(curve.time, at))
+    at = curve.time[np.unique(_quarters(curve))] if at is None else at
     effect = 1.0
-    if curve.time.size and sizes.size > 1 and places.size and curve.se[places].any():
-        rng = np.random.default_rng(seed)
-        lines = _resampled(x, kind == of, kind != CENSORED, group, curve.time[places], draws=resamples, rng=rng)
-        spread, plain = lines.var(axis=0, ddof=1), curve.se[places] ** 2
-        effect = max(1.0, float(np.max(spread[plain > 0] / plain[plain > 0])))
+    if at.size and curve.time.size and sizes.size > 1:
+        effect = _resampled(x, kind, group, of=of, draws=(resamples, seed)).design_effect(curve, at)
     return curve.widened(design_effect=effect, df=max(effective_clusters(sizes) - 1, 1.0)), effect
 
 
@@ -222,46 +285,51 @@ def _quarters(curve: IncidenceCurve) -> Ints:
     return np.searchsorted(curve.incidence, height * np.array([0.25, 0.5, 0.75, 1.0]) * (1 - 1e-9))
 
 
-def _clustered(
-    curve: IncidenceCurve, x: Floats, kind: Ints, group: Ints, *,
-    q: float, of: int, side: Side, draws: tuple[int, int],
-) -> Estimate:  # fmt: skip
-    sizes = np.bincount(group).astype(np.float64)
-    beyond = curve.incidence >= q * (1 - 1e-12)
-    reached = bool(beyond.any())
-    place = int(np.argmax(beyond)) if reached else curve.time.size - 1
-    at = curve.time[place : place + 1]
-    wide, effect = clustered_band(curve, x, kind, group, at=at, of=of, resamples=draws[0], seed=draws[1])
-    found = wide.quantile(q, method="cumulative incidence, whole clusters resampled")
-    few = too_few_clusters(sizes.size, effective_clusters(sizes), tail=smaller_tail(q, side))
-    if few is not None:
-        found = replace(found, value=float(at[0]) if reached else None, interval=few)
-    return replace(found, clusters=sizes.size, effective_n=x.size / effect)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Resamples:
+    """The incidence in resamples of whole clusters: where it was taken, and its variance over the resamples."""
+
+    edges: Floats
+    variance: Floats
+
+    def design_effect(self, curve: IncidenceCurve, at: Floats) -> float:
+        """Return the largest ratio of this variance to that of the curve, at the classes that hold `at`; at least 1."""
+        places = np.unique(np.minimum(np.searchsorted(self.edges, at), self.edges.size - 1))
+        on_curve = np.searchsorted(curve.time, self.edges[places], side="right") - 1
+        plain = np.where(on_curve >= 0, curve.se[on_curve], 0.0) ** 2
+        spread = self.variance[places]
+        return max(1.0, float(np.max(spread[plain > 0] / plain[plain > 0], initial=1.0)))
 
 
-def _resampled(
-    x: Floats, mine: Bools, ended: Bools, group: Ints, at: Floats, *, draws: int, rng: np.random.Generator
-) -> Floats:
-    """Return the incidence at some values for resamples of whole clusters, shape (draws, len(at)).
+def _resampled(x: Floats, kind: Ints, group: Ints, *, of: int, draws: tuple[int, int]) -> _Resamples:
+    """Resample whole clusters; `draws` is their number and the seed.
 
-    Values are first put into at most 400 classes that end at `at`: for a standard error that is exact enough, and the
-    work no longer grows with the number of distinct values.
+    Values are first put into at most 400 classes: for a standard error that is exact enough, and the work no longer
+    grows with the number of distinct values.
     """
-    edges = np.unique(np.concatenate([np.quantile(x, np.linspace(0, 1, 401), method="inverted_cdf"), at]))
-    place = np.searchsorted(edges, x)
+    edges = np.unique(np.quantile(x, np.linspace(0, 1, 401), method="inverted_cdf"))
     k = int(group.max()) + 1
-    weight = rng.multinomial(k, np.full(k, 1 / k), size=draws)
-
-    def counts(which: Bools) -> Floats:
-        cells = coo_array((np.ones(int(which.sum())), (group[which], place[which])), shape=(k, edges.size))
-        return np.asarray((cells.T.tocsr() @ weight.T).T, dtype=np.float64)
-
-    whole = counts(np.ones(x.size, dtype=np.bool_))
+    weight = np.random.default_rng(draws[1]).multinomial(k, np.full(k, 1 / k), size=draws[0]).astype(np.float64)
+    place = np.searchsorted(edges, x)
+    whole, ended, mine = (
+        _counts(group[which], place[which], weight, edges.size)
+        for which in (np.ones(x.size, dtype=np.bool_), kind != CENSORED, kind == of)
+    )
     at_risk = np.maximum(whole.sum(axis=1, keepdims=True) - np.cumsum(whole, axis=1) + whole, 1e-300)
-    going_on = np.cumprod(1 - counts(ended) / at_risk, axis=1)
-    before = np.concatenate([np.ones((draws, 1)), going_on[:, :-1]], axis=1)
-    incidence = np.cumsum(before * counts(mine) / at_risk, axis=1)
-    return np.asarray(incidence[:, np.searchsorted(edges, at)])
+    going_on = np.cumprod(1 - ended / at_risk, axis=1)
+    before = np.concatenate([np.ones((draws[0], 1)), going_on[:, :-1]], axis=1)
+    incidence = np.cumsum(before * mine / at_risk, axis=1)
+    return _Resamples(edges=edges, variance=incidence.var(axis=0, ddof=1))
+
+
+def _counts(group: Ints, place: npt.NDArray[np.intp], weight: Floats, classes: int) -> Floats:
+    """Return how many runs of each class each resample has, shape (resamples, classes); exact whole numbers."""
+    k = weight.shape[1]
+    if k * classes <= MAX_DENSE_CELLS:
+        table = np.bincount(group * classes + place, minlength=k * classes).reshape(k, classes)
+        return np.asarray(weight @ table.astype(np.float64))
+    cells = coo_array((np.ones(group.size), (group, place)), shape=(k, classes))
+    return np.asarray((cells.T.tocsr() @ weight.T).T, dtype=np.float64)
 
 
 def _standard_error(incidence: Floats, *, before: Floats, mine: Floats, ended: Floats, at_risk: Floats) -> Floats:
