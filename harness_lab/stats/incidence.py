@@ -212,7 +212,7 @@ class IncidenceQuantiles:
         return _one_sided(self._clustered(q, self._group), self._side, self._confidence)
 
     def largest(self, most: float) -> float:
-        """Return the largest `q` up to `most` that is estimable, by bisection, rounded down to three digits; 0: none."""
+        """Return the largest `q` up to `most` that is estimable, by bisection, down to three digits; 0: none."""
         low, high = 0.0, most
         for _ in range(10):
             middle = (low + high) / 2
