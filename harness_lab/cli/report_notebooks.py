@@ -25,6 +25,9 @@ NEEDED: Final = {
     "07_price_a_run": "cost_nusd",
 }
 """Notebooks on records, and the column without which they have nothing to say."""
+_WRAPPED: Final = (
+    "<style>main pre { white-space: pre-wrap; overflow-wrap: anywhere; } main img { max-width: 100%; }</style>"
+)
 _WORDS: Final = {"input_total": "prompt tokens", "cost_nusd": "cost"}
 
 
@@ -62,7 +65,9 @@ def report_on(records: Path, out: Path, *, folder: Path) -> tuple[Path, list[str
     said = f"{len(given.nodes):,} nodes from {records.name}" + "".join(
         f"; {name} was not run: {reason}" for name, reason in left_out.items()
     )
-    text = page(title="What these records say", subtitle=escape(said), sections=titles, body="\n".join(parts))
+    text = page(
+        title="What these records say", subtitle=escape(said), sections=titles, body="\n".join([_WRAPPED, *parts])
+    )
     text = text.replace("default-src 'none';", "default-src 'none'; img-src data:;")  # the pictures are in the file
     return write_text(out, text), answered, left_out
 

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 Side = Literal["left", "center", "right"]
 
+_TWO_LINES = 0.32
+"""Inches of a row that two lines need."""
+
 
 class Row(NamedTuple):
     """One row, in the unit shown.
@@ -85,7 +88,11 @@ def _write(ax: Axes, text: str, x: float, y: float, limits: tuple[float, float])
 
 
 def name_rows(ax: Axes, names: Sequence[str], *, width: int = 22) -> None:
-    """Write names beside rows 0, 1, 2 ... from the top down."""
-    ax.set_yticks(range(len(names)), labels=[wrapped(name, width=width, lines=2) for name in names])
+    """Write names beside rows 0, 1, 2 ... from the top down; on one line and smaller where rows are close together."""
+    figure = ax.get_figure(root=True)
+    inches = 4.0 if figure is None else figure.get_size_inches()[1] * ax.get_position().height
+    close = inches < _TWO_LINES * len(names)
+    lines, letters = (1, 2 * width) if close else (2, width)
+    ax.set_yticks(range(len(names)), labels=[wrapped(name, width=letters, lines=lines) for name in names])
     ax.set_ylim(max(len(names), 1) - 0.5, -0.75)
-    ax.tick_params(axis="y", length=0)
+    ax.tick_params(axis="y", length=0, **({"labelsize": "small"} if close else {}))
