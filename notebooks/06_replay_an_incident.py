@@ -57,7 +57,9 @@ print(incident.explain())
 # and what cannot be looked for is said.
 
 # %%
-print(symptoms(runs).summary())
+found = symptoms(runs)
+print(found.summary())
+ax = plots.plot_symptoms(found.to_frame())
 
 # %%
 print(limit_report(runs).summary())

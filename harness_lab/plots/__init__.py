@@ -11,8 +11,10 @@ from harness_lab.plots.board import plot_board, plot_spread
 from harness_lab.plots.ceilings import plot_ceiling_curve, plot_ceiling_tradeoff
 from harness_lab.plots.compare import plot_differences, plot_metric, plot_policies
 from harness_lab.plots.distribution import plot_incidence
+from harness_lab.plots.estimates import plot_chances, plot_estimates, plot_split, plot_symptoms
 from harness_lab.plots.floors import plot_floors
 from harness_lab.plots.quality import plot_quality
+from harness_lab.plots.run import plot_run
 from harness_lab.plots.style import colour_of, draw_empty
 from harness_lab.plots.svg import to_svg
 from harness_lab.plots.timeline import plot_timeline
@@ -24,13 +26,18 @@ __all__ = [
     "plot_board",
     "plot_ceiling_curve",
     "plot_ceiling_tradeoff",
+    "plot_chances",
     "plot_differences",
+    "plot_estimates",
     "plot_floors",
     "plot_incidence",
     "plot_metric",
     "plot_policies",
     "plot_quality",
+    "plot_run",
+    "plot_split",
     "plot_spread",
+    "plot_symptoms",
     "plot_timeline",
     "to_svg",
 ]

@@ -65,3 +65,27 @@ def test_the_notebook_runs_and_says_what_is_stored(
         for notebook in (executed, stored(script))
     )
     assert said == wanted, "run: python notebooks/build.py"
+
+
+@pytest.mark.notebook
+@pytest.mark.filterwarnings("default")  # of papermill and its parts
+def test_papermill_runs_a_notebook_on_records_of_ones_own(
+    script: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    if script.stem not in ("07_price_a_run", "03_fit_floors_from_your_records"):
+        pytest.skip("two stand for all that take records: the others differ in what they analyse")
+    papermill = pytest.importorskip("papermill", reason="papermill is not installed (pip install '.[dev]')")
+    from harness_lab import datasets
+
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    own = tmp_path / "own.parquet"
+    nodes = datasets.load_synthetic_runs().nodes
+    nodes[nodes["run"] < "run-1200"].to_parquet(own)
+    executed = papermill.execute_notebook(
+        script.with_suffix(".ipynb"), tmp_path / "out.ipynb", {"records": str(own)}, execution_timeout=120,
+        progress_bar=False, kernel_name="python3",
+    )  # fmt: skip
+    said = "".join(output.get("text", "") for cell in executed.cells for output in cell.get("outputs", ()))
+    assert "Every claim holds." in said
+    assert said != "".join(o.get("text", "") for cell in stored(script).cells for o in cell.get("outputs", ()))

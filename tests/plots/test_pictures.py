@@ -21,7 +21,7 @@ from PIL import Image
 
 import harness_lab as lab
 from harness_lab import datasets, plots
-from harness_lab.analyze import floor_costs, pareto
+from harness_lab.analyze import drift, floor_costs, pareto, spend_split, symptoms
 from harness_lab.plots.board import binding_of
 from harness_lab.plots.choice import plot_best, plot_front
 from harness_lab.plots.run import plot_run
@@ -58,6 +58,11 @@ def twenty() -> pd.DataFrame:
 
 def runs() -> Any:
     return datasets.load_synthetic_runs()
+
+
+def halves() -> tuple[pd.DataFrame, pd.DataFrame]:
+    nodes = runs().nodes
+    return nodes.iloc[:3000], nodes.iloc[3000:]
 
 
 def ceiling(ax: Any, draw: Callable[..., Any]) -> None:
@@ -101,6 +106,10 @@ PICTURES: dict[str, Callable[[Any], Any]] = {
     ),
     "front": lambda ax: pareto(world()[1].settlements).plot(ax=ax),
     "best-20": lambda ax: plot_best(twenty(), ax=ax, metric="completed", filled="maybe best"),
+    "split": lambda ax: plots.plot_split(spend_split(*halves()).to_frame(), ax=ax),
+    "symptoms": lambda ax: plots.plot_symptoms(symptoms(runs()).to_frame(), ax=ax),
+    "chances": lambda ax: plots.plot_chances(drift(*halves()).to_frame(), ax=ax),
+    "estimates-none": lambda ax: plots.plot_estimates(twenty().head(0), "policy", ax=ax),
     "best-none": lambda ax: plot_best(twenty().head(0), ax=ax),
     "front-none": lambda ax: plot_front(twenty().head(0), ("completed", "cost_nusd"), ax=ax),
 }  # fmt: skip
