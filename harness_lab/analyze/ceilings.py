@@ -123,7 +123,11 @@ class CeilingChoice:
             f"With {percent(self.confidence)} confidence at least {percent(self.target)} of further runs like these "
             f"complete within the ceiling. Failed runs count as not completing, so a target above the share that "
             "completes at all cannot be met by any ceiling. Runs that a limit stopped are allowed for: they would have "
-            "used more. It is assumed that runs do not adapt to the limit, and that further runs are like these.\n"
+            "used more. The largest target supported is what so many runs, or so many clusters of them, can promise at "
+            "this confidence: more runs raise it, a higher ceiling does not. "
+            "It is assumed that runs do not adapt to the limit, and that further runs are like these. Runs of one "
+            "user, repository or session resemble each other and are counted as clusters; a team is a group to be "
+            "told apart (by=) and no cluster, unless cluster= names it.\n"
             "A ceiling also destroys spend: what the runs that it cuts had used before. curve() shows both sides.\n"
             "Next: check the choice on runs that it was not made from (by cluster, and earlier against later)."
         )
@@ -131,8 +135,7 @@ class CeilingChoice:
     def _line(self) -> str:
         goal = f"{percent(self.target)} of runs with {percent(self.confidence)} confidence"
         if self.ceiling is not None:
-            value = "" if self.bound.value is None else f" (these runs: {amount(self.column, self.bound.value)})"
-            return f"{self.channel} ceiling for {goal}: {amount(self.column, self.ceiling)}{value}"
+            return f"{self.channel} ceiling for {goal}: {amount(self.column, self.ceiling)}{self._without_margin()}"
         unit, factor = display(self.column)
         why = "" if self.declined is None else f"{self.declined.scaled(factor, unit=unit)}; "
         best = percent(self.largest_target) if self.largest_target else "none"
@@ -143,6 +146,12 @@ class CeilingChoice:
                 f"; the largest run, {top}, keeps the target with {percent(self.confidence_of_maximum)} confidence only"
             )
         return f"{self.channel} ceiling for {goal}: declined; {why}largest target supported: {best}{most}"
+
+    def _without_margin(self) -> str:
+        """Say what sufficed in these runs alone: the rest of the ceiling is the margin for confidence."""
+        if self.bound.value is None:
+            return ""
+        return f" (in these runs {amount(self.column, self.bound.value)} was enough; the rest is for confidence)"
 
     def _effect(self) -> str:
         row = self.curve(np.asarray([self.ceiling], dtype=np.float64)).iloc[0]
