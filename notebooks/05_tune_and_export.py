@@ -19,6 +19,7 @@
 
 # %% tags=["parameters"]
 records = None  # a file of your own settlements or records; None: the shipped synthetic ones
+channel = None  # "cost", "calls", "input", "tokens" or "time"; None: cost where it is recorded, else prompt tokens
 share = 0.85  # of runs that shall complete
 target = "claude-code"  # where the config goes; harness-lab targets lists all
 
@@ -32,7 +33,9 @@ from harness_lab import datasets
 from harness_lab.export import export
 
 runs = datasets.load_synthetic_runs() if records is None else lab.read(records)
-choice = lab.ceiling(runs, "cost", target=share)
+if channel is None:
+    channel = "cost" if runs.nodes["cost_nusd"].notna().any() else "input"
+choice = lab.ceiling(runs, channel, target=share)
 print(choice.summary())
 ax = choice.plot()
 
@@ -52,10 +55,10 @@ if config is not None:
 # %% [markdown]
 # ## Does it hold in simulation?
 #
-# A world fitted to the same records, under the config, on luck that the choice never saw.
+# A world fitted to the same records, under the config, on luck that the choice never saw. It needs recorded costs.
 
 # %%
-if config is not None:
+if config is not None and channel == "cost":
     world = lab.fit_world(runs)
     fresh = lab.Experiment(
         workload=world.workload, provider=world.provider, policies=(config.policy, lab.unlimited()), runs=300, seed=7

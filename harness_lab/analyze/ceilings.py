@@ -314,4 +314,4 @@ def _with_reason(bound: Estimate, sample: Sample, target: float) -> Estimate:
 
 
 def _share(value: float) -> str:
-    return "an unknown share" if np.isnan(value) else percent(value)
+    return "an unknown share" if pd.isna(value) else percent(value)

@@ -20,7 +20,7 @@ QUIET: Final = ["--IPKernelApp.log_level=ERROR"]
 """What a kernel logs is not for whoever reads the report."""
 NEEDED: Final = {
     "03_fit_floors_from_your_records": "input_total",
-    "05_tune_and_export": "cost_nusd",
+    "05_tune_and_export": "input_total",
     "06_replay_an_incident": "cost_nusd",
     "07_price_a_run": "cost_nusd",
 }

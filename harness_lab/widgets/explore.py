@@ -28,7 +28,7 @@ LIMITS: Final = ("cost_usd", "calls", "time_s", "floor", "depth", "starts", "con
 PRICES: Final = (0.25, 0.5, 1.0, 2.0, 4.0)
 PAUSE_S: Final = 0.01
 """Between two pieces of work, so that the page's messages are answered."""
-PIECE_S: Final = 0.25
+PIECE_S: Final = 0.1
 """Seconds of work between two such pauses."""
 KEPT: Final = 16
 """Settings whose runs are kept."""

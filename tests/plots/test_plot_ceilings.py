@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
+from harness_lab.analyze import ceiling
 from harness_lab.errors import InputError
 from harness_lab.plots import plot_ceiling_curve, plot_ceiling_tradeoff
 from harness_lab.plots.ceiling_info import ceiling_info
@@ -130,3 +131,13 @@ def test_groups_and_missing_columns_are_refused() -> None:
         plot_ceiling_tradeoff(pd.concat([curve(), curve()]), ax=axes())
     with pytest.raises(InputError, match=r"^curve: expected the columns ceiling, n,"):
         plot_ceiling_curve(curve().drop(columns="sunk_share"), ax=axes())
+
+
+def test_a_ceiling_on_tokens_of_runs_without_a_cost_says_that_the_spend_is_unknown() -> None:
+    nodes = pd.DataFrame(
+        {"run": [f"r{k}" for k in range(60)], "node": "0", "parent": None, "outcome": "completed",
+         "input_total": range(1, 61), "output": 1, "calls": 1}
+    )  # fmt: skip
+    choice = ceiling(nodes, "input", target=0.5)
+    assert "an unknown share of the spend avoided" in choice.summary()
+    assert "spend of these runs is unknown" in str([text.get_text() for text in choice.plot().texts])
