@@ -16,6 +16,7 @@ from harness_lab.analyze.floors import Floors, floors
 from harness_lab.analyze.holds import HoldCurve, hold_sizes
 from harness_lab.analyze.limits import LimitReport, limit_report
 from harness_lab.analyze.pareto import Front, pareto
+from harness_lab.analyze.parts import Parts
 from harness_lab.analyze.period_budget import PeriodBudget, period_budget
 from harness_lab.analyze.prices import Repriced, reprice
 from harness_lab.analyze.probes import Probe, ProbePlan, plan_probes
@@ -41,6 +42,7 @@ __all__ = [
     "Front",
     "HoldCurve",
     "LimitReport",
+    "Parts",
     "PeriodBudget",
     "Probe",
     "ProbePlan",

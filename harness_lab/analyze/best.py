@@ -11,6 +11,7 @@ import pandas as pd
 
 from harness_lab.analyze.figures import METRICS
 from harness_lab.analyze.grouping import AUTO
+from harness_lab.analyze.parts import Parts, ask_by
 from harness_lab.analyze.wide import Wide, figures_of, unit_of, wide
 from harness_lab.stats.estimates import Estimate, check_confidence, percent, with_unit
 from harness_lab.stats.notes import notes_below
@@ -18,6 +19,8 @@ from harness_lab.stats.paired import PairedDifference, holm, paired_difference
 from harness_lab.stats.selection import FIRST_STAGE, Selection, maybe_best, select_best
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.axes import Axes
 
     from harness_lab.analyze.frames import Data
@@ -49,6 +52,8 @@ class BestPolicy:
         Runs that a policy lacks or of which the metric is unknown.
     cluster : str or None
         Column whose runs were taken as alike.
+    parts : Parts or None
+        The same for each group of `by`, and which groups cannot be answered.
     """
 
     metric: str
@@ -61,6 +66,7 @@ class BestPolicy:
     indifference: float | None
     left_out: int
     cluster: str | None
+    parts: Parts[BestPolicy] | None = None
 
     @property
     def chosen(self) -> str | None:
@@ -84,7 +90,9 @@ class BestPolicy:
         return tuple(tuple(p for p in self.policies if p in one) for one in found)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per policy: ``policy, metric, unit``, the mean's fields, ``maybe_best, chosen``."""
+        """Return one row per policy: ``policy, metric, unit``, the mean's fields, ``maybe_best, chosen``; per group."""
+        if self.parts is not None:
+            return self.parts.to_frame()
         rows = []
         for name, one in zip(self.policies, self.means, strict=True):
             flags = {"maybe_best": name in self.maybe, "chosen": name == self.chosen}
@@ -121,7 +129,9 @@ class BestPolicy:
         return " ".join(lines)
 
     def summary(self) -> str:
-        """Return the figures and the verdict in plain text."""
+        """Return the figures and the verdict in plain text, group by group."""
+        if self.parts is not None:
+            return self.parts.summary()
         lines = [
             f"- {name}: {METRICS[self.metric][0]} {one}" for name, one in zip(self.policies, self.means, strict=True)
         ]
@@ -148,7 +158,7 @@ class BestPolicy:
 
 def best_policy(
     settlements: Data, metric: str = "cost_nusd", *, indifference: float | None = None, probability: float = 0.95,
-    cluster: str | None = AUTO,
+    by: str | Sequence[str] | None = None, cluster: str | None = AUTO,
 ) -> BestPolicy:  # fmt: skip
     """Say which policy is best in a metric, or which cannot be told apart.
 
@@ -162,7 +172,9 @@ def best_policy(
         Smallest difference worth telling apart, in the display unit (share, dollars, seconds); with it one policy is
         selected where the runs suffice.
     probability : float, default 0.95
-        What is promised of the set and of the selection.
+        What is promised of the set and of the selection, for each group by itself.
+    by : str or sequence of str, optional
+        Columns whose groups are answered by themselves, in ``parts``; a run belongs to the group of its root.
     cluster : str or None, default "auto"
         As for :func:`harness_lab.analyze.distribution.distribution`. Clustered runs allow no sequential selection.
 
@@ -191,6 +203,8 @@ def best_policy(
         means=figures_of(found, metric, confidence=probability),
         maybe=tuple(found.policies[k] for k in kept), pairs=_pairs(found, metric, probability), left_out=found.left_out,
         cluster=found.cluster,
+        parts=ask_by(settlements, by, lambda rows: best_policy(
+            rows, metric, indifference=indifference, probability=probability, cluster=cluster)),
     )  # fmt: skip
 
 

@@ -36,6 +36,8 @@ from harness_lab.stats.shift import Shift, difference_of_shares, shift
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from matplotlib.axes import Axes
+
 COLUMNS: Final = ("cost_nusd", "tokens", "calls", "duration_ns")
 
 
@@ -129,6 +131,12 @@ class Drift:
                 {**place, "moved": one.moved(self.confidence), **one.found.record(), "p_adjusted": one.p_adjusted}
             )
         return pd.DataFrame(rows)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw how likely a later run uses more, quantity by quantity; return the axes."""
+        from harness_lab.plots import plot_chances
+
+        return plot_chances(self.to_frame(), ax=ax)
 
     def summary(self) -> str:
         """Return what moved, in plain text."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
-from harness_lab.analyze.frames import text
+from harness_lab.analyze.frames import text_codes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,14 +48,19 @@ def endings(frame: pd.DataFrame) -> npt.NDArray[np.int64]:
     >>> endings(pd.DataFrame({"outcome": ["completed", "failed", "exhausted", "denied"]})).tolist()
     [1, 2, 0, -1]
     """
-    outcome, cause = text(frame, "outcome"), text(frame, "cause")
-    stopped = (outcome == "exhausted") | ((outcome == "timed_out") & np.isin(cause, ("", "limit")))
-    stopped |= (outcome == "cancelled") & (cause == "limit")
-    kinds = np.full(len(frame), APART, dtype=np.int64)
-    kinds[np.isin(outcome, ("failed", "cancelled", "timed_out"))] = COMPETING
-    kinds[outcome == "completed"] = COMPLETED
-    kinds[stopped] = STOPPED
-    return kinds
+    (outcome, outcomes), (cause, causes) = text_codes(frame, "outcome"), text_codes(frame, "cause")
+    kinds = np.array([[_ending(word, why) for why in causes] for word in outcomes], dtype=np.int64)
+    return np.asarray(kinds.reshape(len(outcomes), len(causes))[outcome, cause])
+
+
+def _ending(outcome: str, cause: str) -> int:
+    if outcome == "completed":
+        return COMPLETED
+    if outcome == "exhausted" or (outcome == "timed_out" and cause in ("", "limit")):
+        return STOPPED
+    if outcome == "cancelled" and cause == "limit":
+        return STOPPED
+    return COMPETING if outcome in ("failed", "cancelled", "timed_out") else APART
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,15 +118,16 @@ class Tally:
 
 def tally(frame: pd.DataFrame, kinds: npt.NDArray[np.int64], known: npt.NDArray[np.bool_]) -> Tally:
     """Count rows by ending and by why they are kept apart."""
-    outcome = text(frame, "outcome")
+    outcome, outcomes = text_codes(frame, "outcome")
+    count = dict(zip(outcomes, np.bincount(outcome, minlength=len(outcomes)).tolist(), strict=True))
     used = (kinds != APART) & known
     return Tally(
         rows=len(frame),
         completed=int((used & (kinds == COMPLETED)).sum()),
         stopped=int((used & (kinds == STOPPED)).sum()),
         competing=int((used & (kinds == COMPETING)).sum()),
-        unknown_outcome=int((outcome == "unknown").sum()),
-        awaiting=int((outcome == "awaiting_approval").sum()),
-        denied=int((outcome == "denied").sum()),
+        unknown_outcome=count.get("unknown", 0),
+        awaiting=count.get("awaiting_approval", 0),
+        denied=count.get("denied", 0),
         unknown_value=int(((kinds != APART) & ~known).sum()),
     )

@@ -13,6 +13,7 @@ from harness_lab.analyze.evidence import eligible, unit_values
 from harness_lab.analyze.floors import Floors, first_prompts, floors
 from harness_lab.analyze.frames import Bools, Data, Floats, calls_of, nodes_of, numbers, text
 from harness_lab.analyze.grouping import AUTO, choose_cluster
+from harness_lab.analyze.parts import Parts, ask_by
 from harness_lab.errors import InputError
 from harness_lab.outcome import UNITS
 from harness_lab.stats.estimates import Estimate, check_confidence, percent
@@ -47,6 +48,8 @@ class FloorCosts:
         Column whose rows were taken as alike.
     left_out : int
         Rows of unknown usage, outcome or ask.
+    parts : Parts or None
+        The same for each group of `by`, and which groups cannot be answered.
     """
 
     frame: pd.DataFrame
@@ -54,10 +57,11 @@ class FloorCosts:
     unit: str
     cluster: str | None
     left_out: int
+    parts: Parts[FloorCosts] | None = None
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the curve."""
-        return self.frame.copy()
+        """Return the curve, or that of each group."""
+        return self.frame.copy() if self.parts is None else self.parts.to_frame()
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw both costs against the floor; return the axes."""
@@ -70,7 +74,9 @@ class FloorCosts:
         )  # fmt: skip
 
     def summary(self) -> str:
-        """Return a few floors in plain text."""
+        """Return a few floors in plain text, group by group."""
+        if self.parts is not None:
+            return self.parts.summary()
         good, doomed = (int(self.frame[name].iloc[0]) for name in ("n_good", "n_doomed"))
         lines = [
             f"{good + doomed:,} runs ({good:,} would have completed within their ask, {doomed:,} not), "
@@ -110,7 +116,8 @@ class FloorCosts:
 
 def floor_costs(
     settlements: Data, *, candidates: npt.ArrayLike | None = None, ask: int | None = None,
-    unit: Unit = "input-total",     confidence: float = 0.95, cluster: str | None = AUTO,
+    unit: Unit = "input-total", confidence: float = 0.95, by: str | Sequence[str] | None = None,
+    cluster: str | None = AUTO,
 ) -> FloorCosts:  # fmt: skip
     """Show both costs of each floor.
 
@@ -127,6 +134,8 @@ def floor_costs(
         What is counted.
     confidence : float, default 0.95
         Of each interval.
+    by : str or sequence of str, optional
+        Columns whose groups are answered by themselves, in ``parts``; a run belongs to the group of its root.
     cluster : str or None, default "auto"
         As for :func:`harness_lab.analyze.distribution.distribution`.
 
@@ -148,7 +157,11 @@ def floor_costs(
     name, labels = choose_cluster(nodes[known], used[known], cluster)
     at = _floors(np.concatenate([used[known], asked[known]]), candidates)
     rows = [_row(asked[known], good, labels, float(floor), confidence) for floor in at]
-    return FloorCosts(frame=pd.DataFrame(rows), asks=source, unit=unit, cluster=name, left_out=int((~known).sum()))
+    parts = ask_by(settlements, by, lambda rows: floor_costs(
+        rows, candidates=candidates, ask=ask, unit=unit, confidence=confidence, cluster=cluster))  # fmt: skip
+    return FloorCosts(
+        frame=pd.DataFrame(rows), asks=source, unit=unit, cluster=name, left_out=int((~known).sum()), parts=parts
+    )
 
 
 def first_call_floors(

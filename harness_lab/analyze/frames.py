@@ -143,6 +143,12 @@ def text(frame: pd.DataFrame, name: str) -> npt.NDArray[Any]:
     return column(frame, name).astype("string").fillna("").to_numpy(dtype=object)
 
 
+def text_codes(frame: pd.DataFrame, name: str) -> tuple[Ints, list[str]]:
+    """Return the word of each row as a number, and the words by number; unknown is ``""``."""
+    codes, words = pd.factorize(column(frame, name), use_na_sentinel=False)
+    return np.asarray(codes, dtype=np.int64), ["" if pd.isna(word) else str(word) for word in words]
+
+
 def row_codes(frame: pd.DataFrame, by: Sequence[str]) -> Ints:
     """Return the group of each row, in order of appearance; unknown is a group of its own."""
     mixed = np.zeros(len(frame), dtype=np.int64)

@@ -11,6 +11,7 @@ import pandas as pd
 
 from harness_lab.analyze.frames import Bools, Data, Floats, Ints, amount
 from harness_lab.analyze.grouping import AUTO
+from harness_lab.analyze.parts import Parts, ask_by
 from harness_lab.analyze.sample import Level, Sample, table, take
 from harness_lab.errors import InputError
 from harness_lab.stats.estimates import Estimate, check_confidence, percent
@@ -18,6 +19,8 @@ from harness_lab.stats.means import mean
 from harness_lab.stats.shares import share
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
     from matplotlib.axes import Axes
 
@@ -48,6 +51,8 @@ class HoldCurve:
         Of each interval.
     n : int
         Rows.
+    parts : Parts or None
+        The same for each group of `by`, and which groups cannot be answered.
     """
 
     column: str
@@ -57,6 +62,7 @@ class HoldCurve:
     cluster: str | None
     confidence: float
     n: int
+    parts: Parts[HoldCurve] | None = None
 
     def smallest(self, overshoot_chance: float) -> float | None:
         """Return the smallest hold whose chance of overshoot surely lies below a bound; None if there is none."""
@@ -66,8 +72,8 @@ class HoldCurve:
         return float(self.frame["hold"].iloc[good[0]]) if good.size else None
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the curve."""
-        return self.frame.copy()
+        """Return the curve, or that of each group."""
+        return self.frame.copy() if self.parts is None else self.parts.to_frame()
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the chance of overshoot and the share of false refusals against the hold; return the axes."""
@@ -83,7 +89,9 @@ class HoldCurve:
         )
 
     def summary(self) -> str:
-        """Return three sizes in plain text: half way, the smallest that is safe, the largest."""
+        """Return three sizes in plain text: half way, the smallest that is safe, the largest; group by group."""
+        if self.parts is not None:
+            return self.parts.summary()
         lines = [
             f"{self.at_once} at once on {amount(self.column, self.pool)}, {len(self.frame)} sizes of hold, "
             f"n = {self.n:,} uses{'' if self.cluster is None else f', grouped by {self.cluster}'}:"
@@ -120,7 +128,8 @@ class HoldCurve:
 
 def hold_sizes(
     settlements: Data, column: str = "cost_nusd", *, pool: float, at_once: int, holds: npt.ArrayLike | None = None,
-    level: Level = "node", confidence: float = 0.95, seed: int = 0, cluster: str | None = AUTO,
+    level: Level = "node", confidence: float = 0.95, seed: int = 0, by: str | Sequence[str] | None = None,
+    cluster: str | None = AUTO,
 ) -> HoldCurve:  # fmt: skip
     """Show what each size of hold would do.
 
@@ -142,6 +151,8 @@ def hold_sizes(
         Of each interval.
     seed : int
         Of the dealing.
+    by : str or sequence of str, optional
+        Columns whose groups are answered by themselves, in ``parts``; a run belongs to the group of its root.
     cluster : str or None, default "auto"
         As for :func:`harness_lab.analyze.distribution.distribution`.
 
@@ -165,6 +176,9 @@ def hold_sizes(
     return HoldCurve(
         column=column, pool=float(pool), at_once=at_once, frame=pd.DataFrame(rows), cluster=sample.cluster,
         confidence=confidence, n=int(uses.size),
+        parts=ask_by(settlements, by, lambda rows: hold_sizes(
+            rows, column, pool=pool, at_once=at_once, holds=holds, level=level, confidence=confidence, seed=seed,
+            cluster=cluster)),
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ import pandas as pd
 from harness_lab.analyze.figures import METRICS
 from harness_lab.analyze.frames import display
 from harness_lab.analyze.grouping import AUTO
+from harness_lab.analyze.parts import Parts, ask_by
 from harness_lab.analyze.wide import Wide, figures_of, wide
 from harness_lab.errors import InputError
 from harness_lab.stats.estimates import Estimate, check_confidence, percent
@@ -60,6 +61,8 @@ class Front:
         How much worse still counts as no worse, in the display unit.
     n, left_out : int
         Runs that all policies have; runs that were left out.
+    parts : Parts or None
+        The same for each group of `by`, and which groups cannot be answered.
     """
 
     objectives: tuple[str, ...]
@@ -72,9 +75,12 @@ class Front:
     margins: Mapping[str, float]
     n: int
     left_out: int
+    parts: Parts[Front] | None = None
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per policy: each objective with ``_low`` and ``_high``, ``place, by_means, dominated_by``."""
+        if self.parts is not None:
+            return self.parts.to_frame()
         rows = []
         for k, name in enumerate(self.policies):
             row: dict[str, object] = {"policy": name}
@@ -112,7 +118,9 @@ class Front:
         return self.policies[max(allowed, key=lambda k: worth[k])]
 
     def summary(self) -> str:
-        """Return the places in plain text."""
+        """Return the places in plain text, group by group."""
+        if self.parts is not None:
+            return self.parts.summary()
         words = ", ".join(METRICS[metric][0] for metric in self.objectives)
         left = f"; {self.left_out:,} run(s) left out" if self.left_out else ""
         lines = [f"{len(self.policies)} policies in {words}, {self.n:,} runs that all have{left}:"]
@@ -140,7 +148,7 @@ class Front:
 
 def pareto(
     settlements: Data, objectives: Sequence[str] = ("completed", "cost_nusd"), *, confidence: float = 0.95,
-    margins: Mapping[str, float] | None = None, cluster: str | None = AUTO,
+    margins: Mapping[str, float] | None = None, by: str | Sequence[str] | None = None, cluster: str | None = AUTO,
 ) -> Front:  # fmt: skip
     """Find the Pareto front of the policies and say what is sure about it.
 
@@ -154,6 +162,8 @@ def pareto(
         Of all places together (Bonferroni over pairs), and of each interval alone.
     margins : mapping of str to float, optional
         How much worse still counts as no worse, per objective, in the display unit. Default: none.
+    by : str or sequence of str, optional
+        Columns whose groups are answered by themselves, in ``parts``; a run belongs to the group of its root.
     cluster : str or None, default "auto"
         As for :func:`harness_lab.analyze.distribution.distribution`.
 
@@ -183,6 +193,8 @@ def pareto(
         objectives=names, policies=found.policies, figures=figures, places=places, dominated_by=dominated,
         by_means=non_dominated(np.stack([found.better(name).mean(axis=1) for name in names])), confidence=confidence,
         margins=allowed, n=found.n, left_out=found.left_out,
+        parts=ask_by(settlements, by, lambda rows: pareto(
+            rows, names, confidence=confidence, margins=margins, cluster=cluster)),
     )  # fmt: skip
 
 

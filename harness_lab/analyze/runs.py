@@ -22,6 +22,9 @@ from harness_lab.analyze.frames import (
     whole_numbers,
 )
 
+EXACT: Final = 2.0**53
+"""Sums of whole numbers below this are exact in float64."""
+
 _SUMS: Final = ("calls", "starts", "input_total", "output", "cost_nusd")
 _ROOT: Final = ("outcome", "stopped_by", "cause", "delivered", "duration_ns", "start_ns", *GROUPS)
 
@@ -82,18 +85,27 @@ def root_rows(nodes: pd.DataFrame) -> npt.NDArray[np.intp]:
     return _roots(nodes, codes, first.size)
 
 
+def run_codes(nodes: pd.DataFrame) -> tuple[Ints, npt.NDArray[np.intp]]:
+    """Return the number of each node's run, in order of appearance, and the row of each run's root."""
+    codes, first = _runs(nodes)
+    return codes, _roots(nodes, codes, first.size)
+
+
 def _runs(nodes: pd.DataFrame) -> tuple[Ints, npt.NDArray[np.intp]]:
     """Return the run of each node, numbered in order of appearance, and the first row of each."""
     keys = [pd.factorize(column(nodes, name), use_na_sentinel=False)[0] for name in ("policy", "scenario", "run")]
+    keys = [key for key in keys[:-1] if key.any()] + keys[-1:]  # one policy, one scenario: they tell nothing apart
     mixed = np.zeros(len(nodes), dtype=np.int64)
     for key in keys:
         mixed = mixed * (int(key.max(initial=0)) + 1) + key
-    codes = np.asarray(pd.factorize(mixed)[0], dtype=np.int64)
+    codes = np.asarray(pd.factorize(mixed)[0] if len(keys) > 1 else mixed, dtype=np.int64)
     return codes, np.unique(codes, return_index=True)[1]
 
 
 def _roots(nodes: pd.DataFrame, codes: Ints, count: int) -> npt.NDArray[np.intp]:
     """Return the row of each run's root: depth 0, else no parent, else the first."""
+    if count == len(nodes):  # every run is one node
+        return np.arange(count, dtype=np.intp)
     depth = column(nodes, "depth").to_numpy(dtype=np.float64, na_value=np.nan)
     orphan = column(nodes, "parent").isna().to_numpy(dtype=bool)
     rank = np.where(np.isnan(depth), np.where(orphan, 0.25, 1e9), depth)
@@ -126,6 +138,8 @@ def _masked(values: Ints, unknown: Bools) -> Any:
 
 def _add(values: Ints, codes: Ints, count: int) -> Ints:
     """Sum integers per run exactly."""
+    if values.size and float(np.abs(values).max()) * values.size < EXACT:
+        return np.bincount(codes, weights=values, minlength=count).astype(np.int64)
     total = np.zeros(count, dtype=np.int64)
     np.add.at(total, codes, values)
     return total

@@ -42,6 +42,8 @@ from harness_lab.stats.skewed import skewed_ends, skewness
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from matplotlib.axes import Axes
+
 FACTORS: Final = ("mix", "tokens", "price")
 _MAX_BLOCKS: Final = 200
 _MIN_RUNS: Final = 10
@@ -93,6 +95,12 @@ class SpendSplit:
         """Return one row per figure: ``figure, unit`` and the fields of the estimate."""
         figures = {"earlier spend per run": self.old, "later spend per run": self.new, **self.effects}
         return pd.DataFrame([{"figure": name, "unit": "$ per run", **one.record()} for name, one in figures.items()])
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw which part of the change came from mix, tokens and price; return the axes."""
+        from harness_lab.plots import plot_split
+
+        return plot_split(self.to_frame(), ax=ax)
 
     def summary(self) -> str:
         """Return the split in plain text."""

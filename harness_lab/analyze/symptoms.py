@@ -18,11 +18,15 @@ from harness_lab.stats.notes import notes_below
 from harness_lab.stats.shares import share
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from harness_lab.analyze.frames import Bools
 
 ONE_CALL_SHARE: Final = 0.5
 """A call eats the budget if it takes more than this share of what its whole run used, in a run of several calls."""
 SAME_IN_A_ROW: Final = 3
+_COLUMNS: Final = ("what", "where", "count", "spend_usd", "value", "low", "high", "confidence", "n", "clusters",
+                   "effective_n", "method", "needs_n", "note")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +79,13 @@ class Symptoms:
             {"what": one.what, "where": one.where, "count": one.count, "spend_usd": one.spend_usd, **one.found.record()}
             for one in self.found
         ]
-        return pd.DataFrame(rows)
+        return pd.DataFrame(rows) if rows else pd.DataFrame(columns=list(_COLUMNS))
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw how often each symptom was found; return the axes."""
+        from harness_lab.plots import plot_symptoms
+
+        return plot_symptoms(self.to_frame(), ax=ax)
 
     def summary(self) -> str:
         """Return the symptoms in plain text."""
