@@ -45,7 +45,7 @@ def test_the_difference_is_taken_pair_by_pair_against_what_is_pinned() -> None:
     panel.controls["calls"].value = 20
     assert panel.finish().effect().differences["completed"].value < 0
     panel.pin.click()
-    assert "nothing is pinned" in panel.readout.value
+    assert "these settings are the baseline" in panel.readout.value
 
 
 def test_a_part_is_said_to_be_one_and_the_rest_is_simulated_when_there_is_time() -> None:
