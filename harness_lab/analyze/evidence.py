@@ -179,8 +179,10 @@ def _newest(mine: pd.DataFrame) -> int | None:
 
 def _digest(mine: pd.DataFrame, amounts: Floats, key: str) -> str:
     """Return a digest of the rows that does not depend on their order."""
-    fields: list[Any] = [text(mine, name) for name in ("run", "node", "policy", "scenario", "outcome", "start_ns")]
-    parts = [pa.array(part, type=pa.string()) for part in fields]
-    parts.append(pa.array(amounts.astype(np.int64)).cast(pa.string()))
-    lines = sorted(pc.binary_join_element_wise(*parts, "|").to_pylist())
+    names = ("run", "node", "policy", "scenario", "outcome", "start_ns")
+    fields: list[Any] = [column(mine, name).astype("string").fillna("") for name in names]
+    parts = [pa.array(part.array, type=pa.large_string()) for part in fields]
+    parts.append(pa.array(amounts.astype(np.int64)).cast(pa.large_string()))
+    joined = pc.binary_join_element_wise(*parts, pa.scalar("|", type=pa.large_string()))
+    lines = joined.take(pc.sort_indices(joined)).to_pylist()  # bytes of UTF-8 sort as code points do
     return hashlib.sha256("\n".join([key, *lines]).encode()).hexdigest()[:16]
