@@ -74,7 +74,11 @@ def in_words(found: Effect) -> str:
         now = _interval(getattr(found, name), unit)
         change = found.differences.get(name)
         lines.append(f"<tr><th scope='row'>{escape(words)}</th><td>{now}</td><td>{_change(change, unit)}</td></tr>")
-    head = f"change against the pinned baseline ({found.pairs:,} pairs)" if found.pairs else "these settings are the baseline"
+    head = (
+        f"change against the pinned baseline ({found.pairs:,} pairs)"
+        if found.pairs
+        else "these settings are the baseline"
+    )
     return (
         "<table class='hl-figures'><thead><tr><th></th><th scope='col'>now, with 95 % interval</th>"
         f"<th scope='col'>{escape(head)}</th></tr></thead><tbody>{''.join(lines)}</tbody></table>"
