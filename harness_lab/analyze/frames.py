@@ -175,6 +175,9 @@ def group_codes(frame: pd.DataFrame, by: Sequence[str]) -> tuple[Ints, list[tupl
 def parts_by(frame: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
     """Yield (key, rows) for each group, in order of appearance."""
     codes, keys = group_codes(frame, by)
+    if len(keys) == 1:
+        yield keys[0], frame.reset_index(drop=True)
+        return
     order = np.argsort(codes, kind="stable")
     bounds = np.searchsorted(codes[order], np.arange(len(keys) + 1))
     for number, key in enumerate(keys):
