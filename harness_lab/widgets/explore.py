@@ -28,6 +28,8 @@ LIMITS: Final = ("cost_usd", "calls", "time_s", "floor", "depth", "starts", "con
 PRICES: Final = (0.25, 0.5, 1.0, 2.0, 4.0)
 PAUSE_S: Final = 0.01
 """Between two pieces of work, so that the page's messages are answered."""
+QUIET_S: Final = 0.3
+"""Without another move before the rest is begun: a hand that is still moving is not kept waiting."""
 PIECE_S: Final = 0.1
 """Seconds of work between two such pauses."""
 KEPT: Final = 16
@@ -107,7 +109,7 @@ class Explorer(widgets.VBox):
         """Simulate at once what takes about as long as the picture: the whole then takes twice its time."""
         pinned, runs = self._runs_of(self.pinned), self.runs
         speed = next((one for one in reversed(self._kept.values()) if one.done), runs)
-        fits = speed.within(0.4 * self._draw_s)
+        fits = speed.within(0.2 * self._draw_s)
         if pinned is not runs:
             before = pinned.done
             pinned.advance(max(0, fits // 2 - before))  # so that there are pairs to compare
@@ -115,12 +117,13 @@ class Explorer(widgets.VBox):
         runs.advance(max(0, fits - runs.done))
 
     async def _refine(self) -> None:
-        """Simulate the rest in small pieces; draw when the runs have doubled, and at the end."""
+        """Simulate the rest in small pieces; draw when there are four times as many, and at the end."""
+        await asyncio.sleep(QUIET_S)
         drawn = self.runs.done
         while (runs := self._unfinished()) is not None:
             await asyncio.sleep(PAUSE_S)
             runs.advance(min(runs.within(PIECE_S), max(runs.done, FEWEST)))
-            if self.runs.done >= 2 * drawn or drawn < self.runs.done == self.runs.wanted:
+            if self.runs.done >= 4 * drawn or drawn < self.runs.done == self.runs.wanted:
                 drawn = self.runs.done
                 self._show()
             self._say_status(going=True)

@@ -49,7 +49,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.filterwarnings("default"))  # of playwright, jupyter and their loops
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # not longer: while it lives, no other test can run an event loop of its own
 def browser() -> Iterator[Any]:
     api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (pip install '.[browser]')")
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
