@@ -7,10 +7,10 @@ company it is simulated.
 from __future__ import annotations
 
 import os
-import warnings
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import islice
+from threading import Event
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from harness_lab.errors import InputError
@@ -79,23 +79,29 @@ def run_on(backend: Backend, workers: int, jobs: Iterable[tuple[Callable[..., T]
         return
     from joblib import Parallel, delayed, parallel_config
 
+    left = iter(jobs)
     with parallel_config(backend=backend, n_jobs=workers), Parallel(return_as=_return_as(backend)) as parallel:
-        left = iter(jobs)
         wave = _WAVE * (workers if workers > 0 else parallel._effective_n_jobs())
-        while batch := [delayed(function)(*arguments) for function, arguments in islice(left, wave)]:
-            yield from _until_left(parallel(batch))
+        while batch := list(islice(left, wave)):
+            over = Event()
+            waiting = (delayed(function)(*arguments) for function, arguments in batch if not over.is_set())
+            yield from _until_left(parallel(waiting), over)
 
 
-def _until_left(made: Iterable[T]) -> Iterator[T]:
-    """Yield results; whoever leaves before the end cancels what is under way, which is no news to be warned of."""
+def _until_left(made: Iterable[T], over: Event) -> Iterator[T]:
+    """Yield results; whoever leaves before the end lets no further job begin and waits for those under way.
+
+    To close joblib's generator would kill its workers in the midst of their answers, and every few times the next run
+    on new workers would wait for ever.
+    """
+    results = iter(made)
     try:
-        for one in made:  # noqa: UP028 - "yield from" would hand the end on, and joblib would warn
+        for one in results:  # noqa: UP028 - "yield from" would hand the end on to joblib
             yield one
     finally:
-        if hasattr(made, "close"):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)
-                made.close()
+        over.set()
+        for _ in results:
+            pass
 
 
 def _return_as(backend: Backend) -> str:

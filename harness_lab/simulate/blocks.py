@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import cloudpickle
 import pandas as pd
 
 from harness_lab.simulate.rows import calls_frame, nodes_frame
@@ -60,6 +62,21 @@ def simulate_block(scenario: str, world: World, spec: PolicySpec, runs: Sequence
     calls = calls_frame(rows.calls, policy=spec.name, scenario=scenario) if keep.calls else None
     decisions = decisions_frame(found, policy=spec.name) if keep.decisions else None
     return Block(nodes, calls, decisions)
+
+
+def packed(world: World) -> bytes:
+    """Return a world as bytes, to be sent with many blocks: a fitted one takes seconds to pickle."""
+    return cloudpickle.dumps(world)  # type: ignore[no-any-return]
+
+
+def simulate_packed(scenario: str, world: bytes, spec: PolicySpec, runs: Sequence[int], keep: Keep) -> Block:
+    """Do as :func:`simulate_block` with a :func:`packed` world, which each worker unpacks once."""
+    return simulate_block(scenario, _unpacked(world), spec, runs, keep)
+
+
+@lru_cache(maxsize=4)
+def _unpacked(world: bytes) -> World:
+    return cloudpickle.loads(world)  # type: ignore[no-any-return]
 
 
 def decisions_frame(found: list[tuple[int, Any]], *, policy: str) -> pd.DataFrame:

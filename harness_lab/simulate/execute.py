@@ -8,7 +8,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from harness_lab.simulate.backends import choose, run_on
-from harness_lab.simulate.blocks import Keep, pieces, simulate_block
+from harness_lab.simulate.blocks import Keep, packed, pieces, simulate_block, simulate_packed
 from harness_lab.simulate.precision import FIRST, Precision, Watch
 from harness_lab.simulate.progress import Reporter
 
@@ -140,13 +140,16 @@ def _blocks(experiment: Experiment, runs: Sequence[int], way: Way) -> Generator[
     used = {place: choice.engine for place, choice in way.engines.items()}
     quick = {scenario for (scenario, _), engine in used.items() if engine == "fast"}
     worlds = [(one.name, experiment.world(one.name, fast=i in quick)) for i, one in enumerate(scene)]
-    work = sum(1 / FAST_TREES if engine == "fast" else 1.0 for engine in used.values())
-    backend, workers = choose(way.backend, way.workers, trees=int(len(runs) * work))
+    weight = sum(1 / FAST_TREES if engine == "fast" else 1.0 for engine in used.values())
+    backend, workers = choose(way.backend, way.workers, trees=int(len(runs) * weight))
     found = list(pieces(runs, scenarios=len(scene), policies=len(experiment.policies), block=way.block))
+    work: Callable[..., Block] = simulate_block
+    sent: list[Any] = worlds
+    if backend != "serial":
+        work, sent = simulate_packed, [(name, packed(world)) for name, world in worlds]
     jobs = (
-        (simulate_block, (*worlds[one.scenario], experiment.policies[one.policy], one.runs, _keep(way, one)))
-        for one in found
-    )
+        (work, (*sent[one.scenario], experiment.policies[one.policy], one.runs, _keep(way, one))) for one in found
+    )  # fmt: skip
     yield from zip(found, run_on(backend, workers, jobs), strict=True)
 
 

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from harness_lab import datasets
 from harness_lab.errors import InputError
+from harness_lab.simulate import load_experiment
 from harness_lab.simulate.backends import choose, run_on
+from harness_lab.simulate.blocks import _unpacked, packed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from harness_lab.simulate import Experiment
+    from harness_lab.simulate.worlds import World
 
 
 @pytest.fixture(scope="module")
@@ -94,3 +99,26 @@ def test_jobs_are_taken_as_they_are_needed_and_come_back_in_order(backend: str) 
     assert [next(made) for _ in range(3)] == [0, 1, 2]
     assert len(taken) < 200
     assert list(made) == list(range(3, 200))
+
+
+def test_a_world_is_packed_once_and_unpacked_once_in_each_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[bytes] = []
+
+    def counted(world: World) -> bytes:
+        made.append(packed(world))
+        return made[-1]
+
+    monkeypatch.setattr("harness_lab.simulate.execute.packed", counted)
+    experiment = replace(load_experiment(datasets.data_dir() / "experiment.toml"), runs=120)
+    in_workers = experiment.run(backend="loky", workers=2, block=10, engine="kernel")
+    assert len(made) == 1
+    assert in_workers.digest() == experiment.run(backend="serial", engine="kernel").digest()
+    assert _unpacked(made[0]) is _unpacked(bytes(bytearray(made[0])))
+
+
+def test_whoever_leaves_early_lets_no_further_job_begin_and_can_run_again() -> None:
+    for _ in range(2):
+        results = run_on("loky", 2, ((pow, (2, n)) for n in range(10_000)))
+        assert next(results) == 1
+        results.close()  # type: ignore[attr-defined]
+    assert list(run_on("loky", 2, [(pow, (2, 3))])) == [8]
