@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import pandas as pd
 from matplotlib.patches import Patch
+from matplotlib.patheffects import withStroke
 
 from harness_lab.errors import InputError
 from harness_lab.outcome import Outcome
@@ -16,6 +17,7 @@ from harness_lab.plots.style import (
     OUTCOME_COLOURS,
     OUTCOME_HATCHES,
     REFUSED,
+    colour_of,
     draw_empty,
     headline,
     legend_below,
@@ -26,7 +28,10 @@ from harness_lab.plots.style import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
 
 _NEEDED: Final = ("node", "start_ns", "outcome")
 _ROW: Final = 0.34
@@ -83,8 +88,9 @@ def timeline_info(nodes: pd.DataFrame) -> tuple[Bar, ...]:
 
 
 def plot_timeline(
-    nodes: pd.DataFrame, *, ax: Axes | None = None, max_nodes: int = MAX_NODES, title: str | None = None
-) -> Axes:
+    nodes: pd.DataFrame, *, ax: Axes | None = None, max_nodes: int = MAX_NODES, title: str | None = None,
+    marks: Mapping[str, float] | None = None,
+) -> Axes:  # fmt: skip
     """Draw one run's tree over time.
 
     Parameters
@@ -97,6 +103,8 @@ def plot_timeline(
         Nodes that are drawn, from the top of the tree; the headline says how many are not.
     title : str, optional
         The headline; None says how the run ended, ``""`` draws none.
+    marks : mapping of str to float, optional
+        Moments to mark with a line: name, and seconds since the run started.
 
     Returns
     -------
@@ -117,7 +125,9 @@ def plot_timeline(
     tidy(ax, grid="x")
     ax.set_xlabel("time since the run started, s")
     SECONDS.format_axis(ax.xaxis)
-    _legend(ax, bars[:max_nodes])
+    names = list(marks or ())
+    lines = [_mark(ax, i, name, at, colour_of(name, names)) for i, (name, at) in enumerate((marks or {}).items())]
+    _legend(ax, bars[:max_nodes], lines)
     headline(ax, _finding(bars, right, max_nodes) if title is None else title or None)
     return ax
 
@@ -191,15 +201,23 @@ def _word(outcome: str) -> str:
     return outcome.replace("_", " ")
 
 
-def _legend(ax: Axes, bars: tuple[Bar, ...]) -> None:
+def _mark(ax: Axes, i: int, name: str, at_s: float, colour: str) -> Line2D:
+    """Draw a line in a dash and a colour of its own: moments of several policies may lie close together."""
+    return ax.axvline(
+        at_s, color=colour, linestyle=(0, (2 + 2 * (i % 3), 1.5)), linewidth=2.2, label=short(name), gid="mark",
+        path_effects=[withStroke(linewidth=4.5, foreground="white")],
+    )  # fmt: skip
+
+
+def _legend(ax: Axes, bars: tuple[Bar, ...], lines: Sequence[Line2D] = ()) -> None:
     found = [outcome for outcome in Outcome if any(bar.outcome == outcome for bar in bars)]
     handles = [
         Patch(facecolor=OUTCOME_COLOURS[one], hatch=OUTCOME_HATCHES.get(one), edgecolor="white", label=_word(one))
         for one in found
         if one != Outcome.DENIED
     ]
-    if handles:
-        legend_below(ax, handles, columns=4)
+    if handles or lines:
+        legend_below(ax, [*handles, *lines], columns=4 if not lines else 3)
 
 
 _ENDS: Final[dict[str, str]] = {
@@ -217,6 +235,7 @@ def _finding(bars: tuple[Bar, ...], right: float, max_nodes: int) -> str:
     denied = sum(bar.outcome == Outcome.DENIED for bar in bars)
     end = _ENDS.get(bars[0].outcome, "how the run ended is unknown")
     why = f" ({bars[0].reason})" if bars[0].reason else ""
+    nodes = "1 node" if len(bars) == 1 else f"{len(bars)} nodes"
     lost = f", {denied} denied" if denied else ""
     hidden = f"; {len(bars) - max_nodes} nodes are not drawn" if len(bars) > max_nodes else ""
-    return f"{end[0].upper()}{end[1:]}{why} after {duration(right)}: {len(bars)} nodes{lost}{hidden}"
+    return f"{end[0].upper()}{end[1:]}{why} after {duration(right)}: {nodes}{lost}{hidden}"

@@ -171,12 +171,9 @@ class Incident:
         """Draw the recorded tree over time, with a line where each policy stops it, or first says no."""
         from harness_lab.plots import plot_timeline
 
-        ax = plot_timeline(self.records.nodes, ax=ax)
-        for i, policy in enumerate(self.stops):
-            stop = self.stops[policy] or self.first[policy]
-            if stop is not None:
-                ax.axvline(stop.at_ns / NS_PER_S, color="black", linestyle=(0, (1 + i, 2)), linewidth=1, label=policy)
-        return ax
+        found = {policy: self.stops[policy] or self.first[policy] for policy in self.stops}
+        marks = {policy: stop.at_ns / NS_PER_S for policy, stop in found.items() if stop is not None}
+        return plot_timeline(self.records.nodes, ax=ax, marks=marks)
 
     def __repr__(self) -> str:
         stopped = sum(stop is not None for stop in self.stops.values())
