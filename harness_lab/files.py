@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
-import threading
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,9 @@ _KINDS = (
     (stat.S_ISFIFO, "a pipe"),
     (stat.S_ISSOCK, "a socket"),
 )
+
+_NUMBERS = count()
+"""Names of unfinished files: two that are written at once, in one folder, must not meet."""
 
 
 def target(path: str | os.PathLike[str]) -> Path:
@@ -68,7 +71,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         See :func:`target`; also if the folder does not exist, is not writable or is full.
     """
     place = target(path)
-    beside = place.with_name(f".{os.getpid()}-{threading.get_ident()}.part")
+    beside = place.with_name(f".{os.getpid()}-{next(_NUMBERS)}.part")
     try:
         yield beside
         beside.replace(place)

@@ -82,3 +82,10 @@ def test_every_command_that_writes_a_file_refuses_a_pipe(tmp_path: Path) -> None
     assert isinstance(result.exception, InputError)
     assert "a pipe" in str(result.exception)
     assert stat.S_ISFIFO(pipe.lstat().st_mode)
+
+
+def test_two_files_of_one_folder_are_written_at_once(tmp_path: Path) -> None:
+    with files.replacing(tmp_path / "a") as first, files.replacing(tmp_path / "b") as second:
+        first.write_text("1")
+        second.write_text("2")
+    assert [(tmp_path / name).read_text() for name in "ab"] == ["1", "2"]
