@@ -51,12 +51,24 @@ class InputError(HarnessLabError, ValueError):
 
     def __init__(self, what: str, *, expected: str, got: object, hint: str = "") -> None:
         self.what, self.expected, self.got, self.hint = what, expected, got, hint
-        shown = repr(got)
-        shown = shown if len(shown) <= 120 else f"{shown[:117]}..."
-        super().__init__(f"{what}: expected {expected}, got {shown}{'. ' + hint if hint else ''}")
+        shown = _shown(got)
+        super().__init__(f"{_one_line(what)}: expected {expected}, got {shown}{'. ' + hint if hint else ''}")
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (type(self), self.what, self.expected, self.got, self.hint))
+
+
+def _shown(got: object) -> str:
+    try:
+        shown = repr(got)
+    except ValueError:  # an int of more digits than Python writes
+        shown = f"a value of {type(got).__name__} too long to write"
+    return shown if len(shown) <= 120 else f"{shown[:117]}..."
+
+
+def _one_line(what: str) -> str:
+    """Escape what would break the line: names of fields come from outside."""
+    return what if what.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in what)
 
 
 def _rebuild(kind: type[InputError], what: str, expected: str, got: object, hint: str) -> InputError:

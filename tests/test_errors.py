@@ -75,3 +75,8 @@ def test_a_deadlock_names_who_is_parked_and_a_livelock_when_it_was() -> None:
     assert "2 process(es) still wait: run 7, run 7.0" in str(Deadlock(("run 7", "run 7.0")))
     assert str(Deadlock(tuple("abcdefghij"))).endswith("h, ...")
     assert "t = 2.5 s" in str(Livelock(11, 2_500_000_000, "run 7"))
+
+
+def test_a_field_named_with_a_line_break_and_an_endless_number_are_one_line() -> None:
+    text = str(InputError("a\nb\x1b", expected="less", got=10**5000))
+    assert text == "a\\nb\\x1b: expected less, got a value of int too long to write"

@@ -17,7 +17,7 @@ from harness_lab.simulate.progress import Progress, Reporter
 from harness_lab.simulate.questions import CHANNEL_OF, Questions
 from harness_lab.simulate.sweep_result import Sweep
 from harness_lab.simulate.sweep_table import CODES, Run
-from harness_lab.simulate.worlds import BusyWorld
+from harness_lab.simulate.worlds import BusyWorld, DeliveringWorld
 from harness_lab.stats.estimates import check_confidence
 from harness_lab.usage import count, nusd
 
@@ -124,7 +124,11 @@ def reasons_against(experiment: Experiment, spec: PolicySpec, ceiling: Ceiling) 
         found.append("what happens at a limit (a wrap-up, a pause, a warning, another model) changes what comes after")
     if spec.scope != "run":
         found.append("runs share its budget: what one leaves, another uses")
-    if type(experiment.world()) not in (World, BusyWorld) or workload.arrivals is not None or workload.faults:
+    if (
+        type(experiment.world()) not in (World, DeliveringWorld, BusyWorld)
+        or workload.arrivals is not None
+        or workload.faults
+    ):
         found.append("many runs at once, faults, or a plan: a call that is not made changes others")
     if any(getattr(profile, name) for profile in provider.models.values() for name in _REMEMBERS):
         found.append("the provider remembers, limits rates or reports late: a call that is not made changes others")
