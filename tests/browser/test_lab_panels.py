@@ -6,6 +6,8 @@ import statistics
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 import harness_lab as lab
 from harness_lab import datasets
 from harness_lab.analyze import floor_costs
@@ -78,6 +80,7 @@ def test_stop_ends_the_work_and_keeps_what_is_done(open_notebook: Open) -> None:
     quiet(page)
 
 
+@pytest.mark.slow  # a figure of this machine and hour, not a law
 def test_a_moved_slider_takes_at_most_twice_the_time_of_drawing(open_notebook: Open) -> None:
     code = EXPLORE.format(runs=2000) + "\nfrom IPython.display import display\ndisplay(panel)\n"
     measure = "import time, statistics\ntimes = []\nfor _ in range(7):\n    began = time.perf_counter()\n"
