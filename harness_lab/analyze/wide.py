@@ -98,9 +98,9 @@ def wide(data: Data, metrics: Sequence[str], *, cluster: str | None = AUTO) -> W
 
 
 def measured(runs: pd.DataFrame) -> pd.DataFrame:
-    """Add ``completed`` as 0/1 (NaN: unknown outcome) and the key of a run over policies."""
+    """Add ``completed`` as 0/1 (NaN: unknown outcome; a paused run is not) and the key of a run over policies."""
     outcome = text(runs, "outcome")
-    done = np.where(np.isin(outcome, ("unknown", "awaiting_approval")), np.nan, endings(runs) == COMPLETED)
+    done = np.where(outcome == "unknown", np.nan, endings(runs) == COMPLETED)
     return runs.assign(completed=done, _key=row_codes(runs, ["scenario", "run"]))
 
 

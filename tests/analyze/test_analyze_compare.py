@@ -141,3 +141,11 @@ def test_the_report_can_be_shown_and_explained() -> None:
     assert "&lt;b&gt;" in found._repr_html_()
     assert "no proof of equality" in found.explain()
     assert repr(found) == "Comparison(2 policies, 300 paired runs, baseline free)"
+
+
+def test_a_run_that_waits_for_approval_has_not_completed() -> None:
+    ends = ["completed", "awaiting_approval", "completed", "unknown"]
+    nodes = pd.DataFrame({"run": list("abcd") * 2, "node": "0", "policy": ["p"] * 4 + ["q"] * 4, "outcome": ends * 2})
+    figures = compare(nodes).policies[0].completed
+    assert figures.n == 3
+    assert figures.value == pytest.approx(2 / 3)
