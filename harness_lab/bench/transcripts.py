@@ -97,7 +97,7 @@ class _Session:
             "isSidechain": False,
             "userType": "external",
         }
-        about |= {"cwd": "/work/demo", "sessionId": self.ident, "version": "2.1.120", "gitBranch": "main", "type": kind}
+        about |= {"cwd": "/home/demo", "sessionId": self.ident, "version": "2.1.120", "gitBranch": "main", "type": kind}
         about |= {**more, "uuid": f"{self.ident[:24]}{self._number:012x}", "timestamp": stamp}
         return json.dumps(about, separators=(",", ":")) + "\n"
 

@@ -16,7 +16,7 @@ class Transcript:
     """Lines of a made-up transcript; time goes on by a second a line."""
 
     def __init__(self, session: str = SESSION, *, version: str = "2.1.120", **fixed: Any) -> None:
-        self.fixed = {"sessionId": session, "version": version, "isSidechain": False, "cwd": "/work/demo", **fixed}
+        self.fixed = {"sessionId": session, "version": version, "isSidechain": False, "cwd": "/home/demo", **fixed}
         self.lines: list[dict[str, Any]] = []
 
     def add(self, kind: str, **more: Any) -> Transcript:

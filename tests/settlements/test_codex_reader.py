@@ -16,7 +16,7 @@ class Rollout:
     def __init__(self, ident: str, *, hour: int = 10, **meta: Any) -> None:
         self.lines: list[dict[str, Any]] = []
         self.hour, self.sums = hour, dict.fromkeys(("input_tokens", "cached_input_tokens", "output_tokens"), 0)
-        about = {"id": ident, "cwd": "/work/demo", "cli_version": "0.90.0", "model_provider": "openai"}
+        about = {"id": ident, "cwd": "/home/demo", "cli_version": "0.90.0", "model_provider": "openai"}
         self.add("session_meta", {**about, **meta})
         self.add("turn_context", {"model": "gpt-5.2"})
 
