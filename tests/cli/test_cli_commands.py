@@ -6,42 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+from command_line import SMALL, run
 
-from harness_lab.cli import main
 from harness_lab.datasets import data_dir
 
 SIX = str(data_dir() / "six_settlements.csv")
 EXPERIMENT = str(data_dir() / "experiment.toml")
 PATH = ["--backend", "pi", "--model", "tangle-router/glm-5.2"]
-
-SMALL = """
-name = "small"
-runs = 20
-[workload]
-root = "solo"
-[workload.agents.solo]
-model = "m"
-calls = { dist = "lognorm", s = 0.5, scale = 4 }
-startup_tokens = 1000
-[provider.models.m]
-output_tokens = 50
-latency_s = 1
-[provider.prices.m]
-input = 3.0
-output = 15.0
-[[policies]]
-name = "free"
-[[policies]]
-name = "tight"
-[policies.shared_ledger]
-max_steps = 3
-"""
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as stop:
-        main(list(arguments))
-    return int(stop.value.code or 0)
 
 
 @pytest.fixture

@@ -7,15 +7,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from command_line import run
 
-from harness_lab.cli import main
 from harness_lab.settlements import Settlements, SettlementStore
-
-
-def run(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as stop:
-        main([str(argument) for argument in arguments])
-    return int(stop.value.code or 0)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from damage import damaged
 
 from harness_lab.errors import InputError
 from harness_lab.settlements import read
@@ -155,58 +156,6 @@ SEEDS: dict[str, tuple[str, str, Maker]] = {
     "aider-benchmark": ("aider-benchmark", ".json", exercise),
     "agents-sdk": ("agents-sdk", ".jsonl", sdk),
 }
-EVIL = [
-    b"NaN",
-    b"-1",
-    b"9" * 400,
-    b"1e999",
-    b"1e400",
-    b'"',
-    b"\x00",
-    b"\xff\xfe",
-    b"{",
-    b"}",
-    b"[" * 2_000,
-    b"null",
-    b"true",
-]
-EVIL += [
-    b"\n",
-    b",",
-    b"\xed\xa0\x80",
-    b'"\\ud800"',
-    b"[]",
-    b"{}",
-    b'""',
-    b"-0.0",
-    b"0",
-    b'"9e9"',
-    b"4611686018427387905",
-]
-
-
-def damaged(content: bytes, rng: random.Random) -> bytes:
-    """Return `content` cut, spliced, overwritten, or with one of its values exchanged, at one to four places."""
-    for _ in range(rng.randint(1, 4)):
-        at, to = sorted(rng.randrange(len(content) + 1) for _ in range(2))
-        kind = rng.randrange(6)
-        if kind == 0:
-            content = content[:to]
-        elif kind == 1:
-            content = content[:at] + content[min(to, at + 30) :]
-        elif kind == 2:
-            content = content[:at] + rng.choice(EVIL) + content[at + rng.randrange(4) :]
-        else:
-            content = exchanged(content, at, rng)
-        content = content or b"x"
-    return content
-
-
-def exchanged(content: bytes, at: int, rng: random.Random) -> bytes:
-    """Return `content` with the value after the next colon replaced, so that what comes is JSON of a wrong type."""
-    start = content.find(b": ", at)
-    ends = [end for end in (content.find(mark, start + 2) for mark in (b",", b"}", b"]")) if end > 0]
-    return content if start < 0 or not ends else content[: start + 2] + rng.choice(EVIL) + content[min(ends) :]
 
 
 @pytest.mark.parametrize("name", list(SEEDS))

@@ -9,7 +9,9 @@ import tempfile
 from pathlib import Path
 
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
+from damage import damaged
 
 from harness_lab.errors import InputError
 from harness_lab.settlements import Settlements, read
@@ -47,38 +49,6 @@ SEEDS = {
     "log.jsonl": "\n".join(map(json.dumps, ROWS)).encode(),
     "one.traj.json": json.dumps(TRAJECTORY).encode(),
 }
-EVIL = [
-    b"NaN",
-    b"-1",
-    b"9" * 400,
-    b"1e999",
-    b'"',
-    b"\x00",
-    b"\xff\xfe",
-    b"{",
-    b"[" * 2_000,
-    b"null",
-    b"true",
-    b"\n",
-    b",",
-    b"\xed\xa0\x80",
-    b'"\\ud800"',
-]
-
-
-def damaged(content: bytes, rng: random.Random) -> bytes:
-    """Return `content` cut, spliced or overwritten at one to four places."""
-    for _ in range(rng.randint(1, 4)):
-        at, to = sorted(rng.randrange(len(content) + 1) for _ in range(2))
-        kind = rng.randrange(4)
-        if kind == 0:
-            content = content[:to]
-        elif kind == 1:
-            content = content[:at] + content[min(to, at + 30) :]
-        else:
-            content = content[:at] + rng.choice(EVIL) + content[at + rng.randrange(4) :]
-        content = content or b"x"
-    return content
 
 
 @pytest.mark.parametrize("name", list(SEEDS))
@@ -90,7 +60,7 @@ def test_two_thousand_damaged_files_in_folders_never_crash_a_reader_and_none_van
         folder = tmp_path / str(batch)
         folder.mkdir()
         for number in range(BATCH):
-            (folder / f"f{number}-{name}").write_bytes(damaged(SEEDS[name], rng))
+            (folder / f"f{number}-{name}").write_bytes(damaged(SEEDS[name], rng, exchange=False))
         (folder / "good.jsonl").write_text(json.dumps(ROWS[0]) + "\n")
         table = read(folder, ids="kept")
         report = table.report
@@ -107,7 +77,7 @@ def test_a_damaged_file_that_is_named_is_read_or_refused_in_one_line(tmp_path: P
     rng = random.Random(name)  # noqa: S311
     messages: list[str] = []
     for _ in range(40):
-        (tmp_path / name).write_bytes(damaged(SEEDS[name], rng))
+        (tmp_path / name).write_bytes(damaged(SEEDS[name], rng, exchange=False))
         try:
             table = read(tmp_path / name)
         except InputError as error:
@@ -117,3 +87,19 @@ def test_a_damaged_file_that_is_named_is_read_or_refused_in_one_line(tmp_path: P
         assert report.read == report.kept + report.duplicates + len(report.set_aside)
         table.to_parquet(tmp_path / "out.parquet")
     assert not [message for message in messages if "\n" in message]
+
+
+def test_a_parquet_file_that_holds_fewer_rows_than_it_says_is_told(tmp_path: Path) -> None:
+    place = tmp_path / "short.parquet"
+    place.write_bytes(parquet(ours=False))
+    with pq.ParquetFile(place) as file:
+        column = file.metadata.row_group(0).column(3)
+    content = bytearray(place.read_bytes())
+    content[column.data_page_offset : column.data_page_offset + column.total_compressed_size] = bytes(
+        column.total_compressed_size
+    )
+    place.write_bytes(bytes(content))
+    good = tmp_path / "good.jsonl"
+    good.write_text(json.dumps(ROWS[0]) + "\n")
+    table = read(tmp_path, ids="kept")
+    assert [item.file for item in table.report.set_aside] == [f"{tmp_path.name}/short.parquet"]

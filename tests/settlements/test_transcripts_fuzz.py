@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from damage import damaged
 
 from harness_lab.errors import InputError
 from harness_lab.settlements import read
@@ -126,33 +127,6 @@ SEEDS = {
     "codex-exec": lines(*events()),
     "codex-exec log": LOG,
 }
-VALUES = [b"NaN", b"-1", b"9" * 400, b"1e999", b"18446744073709551616", b"null", b"true", b'"x"', b"2.5", b"{}", b"[]"]
-EVIL = [*VALUES, b'"', b"\x00", b"\xff\xfe", b"{", b"[" * 2_000, b"\n", b",", b"\xed\xa0\x80", b'"\\ud800"', b"}" * 3]
-EVIL += [b"A" * 70_000, "\u202e\u0000é".encode("utf-16"), b"9007199254740993", b'{"a":' * 1_500]
-
-
-def damaged(content: bytes, rng: random.Random) -> bytes:
-    """Return `content` cut, spliced, overwritten, or with a value exchanged, at one to four places."""
-    for _ in range(rng.randint(1, 4)):
-        at, to = sorted(rng.randrange(len(content) + 1) for _ in range(2))
-        kind = rng.randrange(6)
-        if kind == 0:
-            content = content[:to]
-        elif kind == 1:
-            content = content[:at] + content[min(to, at + 30) :]
-        elif kind == 2:
-            content = content[:at] + rng.choice(EVIL) + content[at + rng.randrange(4) :]
-        else:
-            content = exchanged(content, at, rng)
-        content = content or b"x"
-    return content
-
-
-def exchanged(content: bytes, at: int, rng: random.Random) -> bytes:
-    """Put another value in place of the next one after a colon, so that the line stays JSON."""
-    colon = content.find(b":", at)
-    ends = [place for mark in (b",", b"}") if (place := content.find(mark, colon + 1)) > 0]
-    return content if colon < 0 or not ends else content[: colon + 1] + rng.choice(VALUES) + content[min(ends) :]
 
 
 @pytest.mark.parametrize("seed", list(SEEDS))

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
+import recorded_sets
 
 from harness_lab.errors import InputError
 from harness_lab.settlements import Settlements
 from harness_lab.simulate import check_fit
-
-_spec = importlib.util.spec_from_file_location("recorded_sets", Path(__file__).parent / "recorded_sets.py")
-assert _spec is not None
-assert _spec.loader is not None
-recorded_sets: Any = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(recorded_sets)
 
 NAMES = tuple(recorded_sets.SETS)
 pytestmark = pytest.mark.skipif(not recorded_sets.DATA.exists(), reason="the recorded sets are not here")

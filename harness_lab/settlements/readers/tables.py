@@ -200,3 +200,6 @@ def _parquet(path: Path) -> Iterator[Line | Bad]:
             for values in batch.to_pylist():
                 number += 1
                 yield Line(number, values)
+        promised = file.metadata.num_rows
+    if number != promised:
+        yield Bad(number + 1, f"damaged: {number:,} of the {promised:,} rows that the file says it has can be read")
