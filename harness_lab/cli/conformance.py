@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness_lab.cli.output import Json, show
+from harness_lab.errors import InputError
 
 if TYPE_CHECKING:
     from harness_lab.conformance import Report
@@ -17,13 +18,16 @@ def conformance(
     cases: Annotated[
         Path | None, typer.Option("--cases", help="A file of cases; those of the package if none.")
     ] = None,
+    adapter: Annotated[
+        str | None,
+        typer.Option("--adapter", help="Ask somebody else's limiter: a name, module:Class or file.py:Class."),
+    ] = None,
+    case: Annotated[str | None, typer.Option("--case", help="Only the case with this id.")] = None,
     list_them: Annotated[bool, typer.Option("--list", help="Name what deviates, does not apply or failed.")] = False,
     as_json: Json = False,
 ) -> int:
     """Run behaviour cases of the systems brought together here. Exit code 1 if any failed."""
-    from harness_lab.conformance import read_cases, run
-
-    report = run() if cases is None else run(read_cases(cases), area=cases.stem)
+    report = _run(cases, adapter, case)
     text = report.summary() + ("\n\n" + _listing(report) if list_them else "")
     counts = report.to_dict()
     rows = {"rows": [row for row in report.rows() if row["word"] != "passed"]}
@@ -31,6 +35,23 @@ def conformance(
     return 1 if report.failed else 0
 
 
+def _run(cases: Path | None, adapter: str | None, case: str | None) -> Report:
+    from harness_lab.conformance import picked, read_cases, run, run_adapter
+
+    if cases is not None and case is not None:
+        raise InputError("--case", expected="--cases or --case", got="both")
+    given = None if cases is None else read_cases(cases)
+    given = given if case is None else picked(case)
+    if adapter is not None:
+        from harness_lab.adapters import named
+
+        return run_adapter(named(adapter), given)
+    return run(given, area="unknown" if cases is None else cases.stem)
+
+
 def _listing(report: Report) -> str:
-    lines = [f"{r.area}  {r.id}  {r.word}: {r.reason}" for r in report.results if r.word != "passed"]
+    lines = []
+    for r in report.results:
+        if r.word != "passed":
+            lines += [f"{r.area}  {r.id}  {r.word}: {r.reason}", *(f"    {one}" for one in r.scenario.splitlines())]
     return "\n".join(lines) if lines else "every case passed"

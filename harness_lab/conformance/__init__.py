@@ -6,6 +6,7 @@ come with the package, and any file of the same shapes can be run.
 
 from harness_lab.conformance.areas import AREAS
 from harness_lab.conformance.deviations import DEVIATIONS, Deviation
+from harness_lab.conformance.foreign import AdapterReport, picked, run_adapter
 from harness_lab.conformance.report import WORDS, Report, Result
 from harness_lab.conformance.runner import Adapter, differing, read_cases, run, shipped
 from harness_lab.conformance.shapes import Answer, Case, UnknownShape
@@ -15,6 +16,7 @@ __all__ = [
     "DEVIATIONS",
     "WORDS",
     "Adapter",
+    "AdapterReport",
     "Answer",
     "Case",
     "Deviation",
@@ -22,7 +24,9 @@ __all__ = [
     "Result",
     "UnknownShape",
     "differing",
+    "picked",
     "read_cases",
     "run",
+    "run_adapter",
     "shipped",
 ]

@@ -30,6 +30,8 @@ class Result:
         Why it deviates, does not apply or failed; for a case that passed, empty.
     preset : str or None
         The compatibility preset under which it was answered; None: our own defaults.
+    scenario : str
+        Of a foreign limiter that deviates: what shows it, as Python lines or a command; else empty.
     """
 
     area: str
@@ -37,6 +39,7 @@ class Result:
     word: Word
     reason: str = ""
     preset: str | None = None
+    scenario: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -212,10 +212,13 @@ class Composed:
         return found
 
     def _reserved(self, ticket: Ticket, now: Time) -> tuple[Shortfall, ...]:
-        """Tell those who observe costs of a step that fits every limit, before anything is held; they may refuse it."""
-        if type(ticket.ask) is SpawnAsk:
-            return ()
-        return tuple(short for module in self._observed for short in module.reserve(ticket, now))
+        """Tell those who observe of what fits every limit, before anything is held; they may refuse it."""
+        refused = tuple(short for module in self._observed for short in module.reserve(ticket, now))
+        if refused:
+            for module in self._observed:
+                if hasattr(module, "unreserve"):  # one that counts when it is asked
+                    module.unreserve(ticket)
+        return refused
 
     def _end(self, ticket: Ticket, use: Use, now: Time) -> None:
         if ticket.state != OPEN:

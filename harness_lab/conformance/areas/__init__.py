@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from harness_lab.conformance.areas import delegation, iteration_budget, prism_budgets, public_cases, tangle, tree_limits
+from harness_lab.conformance.areas import (
+    delegation,
+    iteration_budget,
+    prism_budgets,
+    public_cases,
+    ruler,
+    tangle,
+    tree_limits,
+)
 
 if TYPE_CHECKING:
     from harness_lab.conformance.shapes import Area
@@ -18,6 +26,7 @@ AREAS: Final[dict[str, Area]] = {
         iteration_budget.AREA,
         delegation.AREA,
         public_cases.AREA,
+        ruler.AREA,
     )
 }
 """Every area by its name, which is the name of its file of cases."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from harness_lab.clock import Time
+from harness_lab.clock import NS_PER_S, Time
 from harness_lab.conformance.shapes import UnknownShape
 from harness_lab.errors import AlreadySettled, InputError
 from harness_lab.outcome import CHANNELS, COST, Refusal
@@ -13,7 +13,7 @@ from harness_lab.pricing import CapPrices, RequestSize
 from harness_lab.usage import NUSD_PER_USD, Amounts, amounts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from harness_lab.conformance.shapes import Answer, Case
 
@@ -25,10 +25,9 @@ MOST: Final = 10_000
 
 def story(case: Case) -> Answer:
     """Carry out a case's steps and return what the policy said and what its books say at the end."""
-    book = Book(case["given"])
-    for step in case["when"]["steps"]:
-        STEPS[step["do"]](book, step)
-    return book.told()
+    given = case["given"]
+    book = Book(given, PolicySpec.from_dict({"name": "case", "modules": given["modules"]}))
+    return book.played(case["when"]["steps"])
 
 
 class Book:
@@ -37,15 +36,15 @@ class Book:
     Parameters
     ----------
     given : mapping
-        ``modules`` of the policy, maybe ``prices`` by model, the ``channel`` that is looked at (cost if none), and
-        whether the policy only watches (``shadow``).
+        Maybe ``prices`` by model, the ``channel`` that is looked at (cost if none), and whether the policy only watches
+        (``shadow``).
+    spec : PolicySpec
+        The policy, ours or another.
     """
 
-    def __init__(self, given: Mapping[str, Any]) -> None:
-        self.policy: Any = PolicySpec.from_dict({"name": "case", "modules": given["modules"]}).start("case")
-        self.modules = self.policy.modules
-        if given.get("shadow"):
-            self.policy = Shadow(self.policy, run="case")
+    def __init__(self, given: Mapping[str, Any], spec: PolicySpec) -> None:
+        self.spec, self.only_watches = spec, bool(given.get("shadow"))
+        self.now, self.billed = NOW, 0
         self.prices = CapPrices(given.get("prices", {}))
         self.channel = CHANNELS.index(given.get("channel", "cost"))
         self.calls: dict[str, Ticket] = {}
@@ -54,7 +53,21 @@ class Book:
         self.peak = 0
         self.second: AlreadySettled | None = None
         self.rejected: list[str] = []
-        self.nodes = {"root": self.policy.spawn(SpawnAsk(None, (), amounts()), NOW).ticket}
+        self.begin()
+
+    def begin(self) -> None:
+        """Start a run: a policy with nothing used, and its root."""
+        self.policy: Any = self.spec.start("case", now=self.now)
+        self.modules = self.policy.modules
+        if self.only_watches:
+            self.policy = Shadow(self.policy, run="case")
+        self.nodes = {"root": self.policy.spawn(SpawnAsk(None, (), amounts()), self.now).ticket}
+
+    def played(self, steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Carry out steps and return what the policy said."""
+        for step in steps:
+            STEPS[step["do"]](self, step)
+        return self.told()
 
     def plain(self, amount: int | None) -> float | int | None:
         """Return an amount of the channel that is looked at in its unit: dollars, or a count."""
@@ -87,6 +100,7 @@ class Book:
             "limit": None if short is None else self.plain(short.limit),
             "asked": None if short is None else self.plain(short.asked),
             "free": None if short is None else self.plain(short.free),
+            "billed": self.plain(self.billed),
             "peak": round(self.peak, 9),
             "ceilings": [self.plain(ceiling) for ceiling in ceilings],
             "answers": ["admitted" if isinstance(answer, Grant) else "refused" for answer in self.answers],
@@ -109,7 +123,7 @@ def _balance(module: Any, channel: int, root: Ticket) -> tuple[Any, Any, Any, in
     if hasattr(module, "ledger"):
         ledger = module.ledger
         return (ledger.cost_nusd if channel == COST else ledger.steps), 0, None, ledger.unmetered_runs
-    counter = root.memory[module.index]
+    counter: Any = root.memory[module.index] if root.memory else None
     return (counter.used, 0, counter.remaining, 0) if hasattr(counter, "remaining") else None
 
 
@@ -129,8 +143,9 @@ def _ask(book: Book, step: Mapping[str, Any]) -> None:
     for turn in range(min(step.get("times", 1), MOST)):
         number = len(book.answers)
         kind, many = step.get("kind", "model"), step.get("count", 1)
-        ask = StepAsk(book.nodes[step.get("node", "root")], number, 0, _bound(book, step), kind, many)
-        answer = book.policy.admit(ask, NOW)
+        retry = step.get("attempt", 0)
+        ask = StepAsk(book.nodes[step.get("node", "root")], number - retry, retry, _bound(book, step), kind, many)
+        answer = book.policy.admit(ask, book.now)
         book.answers.append(answer)
         if isinstance(answer, Grant):
             book.calls[f"{step.get('as', 'call')} {number}" if turn or "as" not in step else step["as"]] = answer.ticket
@@ -148,7 +163,9 @@ def _settle(book: Book, step: Mapping[str, Any]) -> None:
     wanted = [step["call"]] if "call" in step else list(book.calls)[: step.get("first", MOST)]
     for name in wanted:
         try:
-            book.policy.settle(book.calls[name], _use(step), NOW)
+            use = _use(step)
+            book.policy.settle(book.calls[name], use, book.now)
+            book.billed += use.spent[book.channel] or 0
         except AlreadySettled as error:
             book.second = error
         except InputError as error:
@@ -165,7 +182,9 @@ def _spend(book: Book, step: Mapping[str, Any]) -> None:
         _ask(book, {**step, "as": "spent", "times": 1})
         ticket = book.calls.pop("spent", None)
         if ticket is not None:
-            book.policy.settle(ticket, _use({**step, **step.get("uses", {})}), NOW)
+            use = _use({**step, **step.get("uses", {})})
+            book.policy.settle(ticket, use, book.now)
+            book.billed += use.spent[book.channel] or 0
             book.watch()
     if step.get("before"):  # what was used before the case begins is none of its answers
         book.answers.clear()
@@ -177,7 +196,7 @@ def _start(book: Book, step: Mapping[str, Any]) -> None:
     for i in range(many):
         path = (*above.path, (len(book.answers), i, 0))
         asked = SpawnAsk(above, path, _amounts(step), together=many - i)
-        answer = book.policy.spawn(asked, NOW)
+        answer = book.policy.spawn(asked, book.now)
         book.answers.append(answer)
         if isinstance(answer, Grant):
             book.nodes[step["as"] if many == 1 else f"{step['as']}{i}"] = answer.ticket
@@ -185,7 +204,7 @@ def _start(book: Book, step: Mapping[str, Any]) -> None:
 
 def _close(book: Book, step: Mapping[str, Any]) -> None:
     try:
-        book.policy.close(book.nodes[step["node"]], Use(NOT_USED), COMPLETED, NOW)
+        book.policy.close(book.nodes[step["node"]], Use(NOT_USED), COMPLETED, book.now)
     except AlreadySettled as error:
         book.second = error
 
@@ -199,6 +218,14 @@ def _forget(book: Book, step: Mapping[str, Any]) -> None:
     book.answers.clear()
 
 
+def _wait(book: Book, step: Mapping[str, Any]) -> None:
+    book.now = Time(book.now + step["seconds"] * NS_PER_S)
+
+
+def _new_run(book: Book, step: Mapping[str, Any]) -> None:
+    book.begin()
+
+
 STEPS: Final[dict[str, Callable[[Book, Mapping[str, Any]], None]]] = {
     "ask": _ask,
     "settle": _settle,
@@ -207,6 +234,8 @@ STEPS: Final[dict[str, Callable[[Book, Mapping[str, Any]], None]]] = {
     "close": _close,
     "look": _look,
     "count from here": _forget,
+    "wait": _wait,
+    "new run": _new_run,
 }
 """What a step does, by its name."""
 
@@ -226,8 +255,9 @@ def built(case: Case) -> Answer:
 
 def _built(maker: Mapping[str, Any], value: Any) -> str:
     fields = {key: item for key, item in maker.items() if key not in ("limit", "code")}
+    module = {**fields, maker["limit"]: value}
     try:
-        book = Book({"modules": [{**fields, maker["limit"]: value}]})
+        book = Book({}, PolicySpec.from_dict({"name": "case", "modules": [module]}))
     except InputError as error:
         return "refused by name" if maker["limit"] in str(error) else f"refused: {error}"
     if fields["kind"] == "tree_limits":

@@ -1,0 +1,32 @@
+"""Other people's limiters behind the four questions: simulated, compared and held against the same cases as ours.
+
+:func:`policy` makes a policy of one, by name or from an :class:`Adapter` of your own; ``docs/adapters.md`` is the
+recipe.
+"""
+
+from harness_lab.adapters.module import AdapterSpec, policy
+from harness_lab.adapters.protocol import LIMITS, Adapter, Call, Child, LoopAdapter, No, NotApplicable, Used
+from harness_lab.adapters.registry import address, found_version, installed, limits_of, named, names
+from harness_lab.adapters.watched import note, recorded, watched
+
+__all__ = [
+    "LIMITS",
+    "Adapter",
+    "AdapterSpec",
+    "Call",
+    "Child",
+    "LoopAdapter",
+    "No",
+    "NotApplicable",
+    "Used",
+    "address",
+    "found_version",
+    "installed",
+    "limits_of",
+    "named",
+    "names",
+    "note",
+    "policy",
+    "recorded",
+    "watched",
+]

@@ -1,0 +1,53 @@
+"""hermes-agent's ``IterationBudget``: one counter an agent, taken from when a turn starts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from harness_lab.adapters.protocol import Adapter, No
+from harness_lab.adapters.watched import watched
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from harness_lab.adapters.protocol import Call, Child, Used
+
+CHILD_ITERATIONS = 50
+"""``delegation.max_iterations`` where a config does not say."""
+
+
+class Hermes(Adapter):
+    """Each agent has a counter of its own, so a tree may take more turns than its root is allowed."""
+
+    name = "hermes-agent"
+    package = "hermes-agent"
+    requires = "hermes-agent==0.19.0"
+    knobs: ClassVar[Mapping[str, str]] = {
+        "calls": "max_iterations: turns of one agent; a child has delegation.max_iterations (50) of its own"
+    }
+
+    def __init__(self, *, calls: int = 90) -> None:
+        from agent.iteration_budget import IterationBudget  # type: ignore[import-not-found]
+
+        needs = "from agent.iteration_budget import IterationBudget"
+        self.budget: Any = watched(IterationBudget(calls), "budget", made=f"IterationBudget({calls!r})", needs=needs)
+
+    def before_call(self, call: Call) -> No | None:
+        """Consume a unit."""
+        return None if self.budget.consume() else No("the iteration budget is used up", "calls")
+
+    def after_call(self, call: Call, used: Used) -> None:
+        """Give a programmatic turn's unit back."""
+        if used.programmatic:
+            self.budget.refund()
+
+    def not_sent(self, call: Call) -> None:
+        """Give the unit back."""
+        self.budget.refund()
+
+    def child(self, child: Child) -> Hermes:
+        """Give a child a counter of its own."""
+        return Hermes(calls=CHILD_ITERATIONS if child.calls is None else child.calls)
+
+
+ADAPTER = Hermes

@@ -1,0 +1,158 @@
+"""An adapter as a module of a policy: it is simulated, compared, composed and shadowed like ours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from harness_lab.adapters.protocol import Adapter, Call, Child, No, Used
+from harness_lab.adapters.registry import address, checked
+from harness_lab.outcome import Shortfall
+from harness_lab.policies import PolicySpec
+from harness_lab.policies.protocol import StepAsk
+
+if TYPE_CHECKING:
+    from harness_lab.clock import Time
+    from harness_lab.policies.protocol import Ask, Ticket, Use
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdapterSpec:
+    """A foreign limiter's parameters: which, and its limits.
+
+    Parameters
+    ----------
+    adapter : type of Adapter
+        Makes the limiter of a run.
+    limits : tuple of (str, value)
+        Its limits by name (:data:`~harness_lab.adapters.protocol.LIMITS`).
+
+    Raises
+    ------
+    InputError
+        If its package is not there, or it does not take such limits.
+    """
+
+    adapter: type[Adapter]
+    limits: tuple[tuple[str, Any], ...] = ()
+    kind: str = "adapter"
+
+    many: ClassVar[bool] = True
+    """A composition may hold several."""
+
+    def __post_init__(self) -> None:
+        checked(self.adapter, dict(self.limits))
+
+    def build(self, now: Time) -> AdapterModule:
+        """Make a limiter with nothing used."""
+        return AdapterModule(self.adapter(**dict(self.limits)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {"kind": self.kind, "adapter": address(self.adapter), "limits": dict(self.limits)}
+
+
+class AdapterModule:
+    """A node's memory is the adapter that stands for it.
+
+    A foreign limiter may count when it is asked, so it is asked last, once every other module let the step through;
+    where another one says no after it, it is told that the call was not sent.
+    """
+
+    asks_spawn = True
+    asks_step = True
+    observes = True
+    __slots__ = ("_calls", "index", "root")
+
+    def __init__(self, root: Adapter) -> None:
+        self.root = root
+        self._calls: dict[Ticket, Call] = {}
+        self.index = 0
+
+    def short(self, ask: Ask, now: Time) -> tuple[Shortfall, ...]:
+        """Return nothing: asking a foreign limiter may change it."""
+        return ()
+
+    def reserve(self, ticket: Ticket, now: Time) -> tuple[Shortfall, ...]:
+        """Ask the limiter of a step or a child that fits every other limit."""
+        ask = ticket.ask
+        if isinstance(ask, StepAsk):
+            if ask.kind == "wrap-up":  # lies outside every limit; it is told what it used
+                return ()
+            adapter: Adapter = ticket.memory[self.index]
+            call = Call(ask, now)
+            said = adapter.before_tools(call) if ask.kind == "tool" else adapter.before_call(call)
+            if said is None:
+                self._calls[ticket] = call
+            return _refused(said)
+        if ticket.parent is None:
+            ticket.memory[self.index] = self.root
+            return ()
+        parent: Adapter = ticket.parent.memory[self.index]
+        child = parent.child(Child(ask, now))
+        if isinstance(child, Adapter):
+            ticket.memory[self.index] = child
+            return ()
+        return _refused(child)
+
+    def unreserve(self, ticket: Ticket) -> None:
+        """Take note that what the limiter let through was refused by another."""
+        call = self._calls.pop(ticket, None)
+        if call is not None:
+            ticket.memory[self.index].not_sent(call)
+
+    def hold(self, ticket: Ticket, now: Time) -> None:
+        """Do nothing: the limiter was asked already."""
+
+    def settle(self, ticket: Ticket, use: Use, now: Time) -> None:
+        """Tell the limiter what a step used, or that a node ended."""
+        ask, adapter = ticket.ask, ticket.memory[self.index]
+        if not isinstance(ask, StepAsk):
+            above = ticket.parent
+            if above is None or above.memory[self.index] is not adapter:
+                adapter.end()
+            return
+        call = self._calls.pop(ticket, None) or Call(ask, now)  # a step that no limit was asked about
+        if use.status == "unsent":
+            adapter.not_sent(call)
+        elif ask.kind == "tool":
+            adapter.after_tools(call, Used(use, now))
+        else:
+            adapter.after_call(call, Used(use, now))
+
+
+def _refused(said: str | No | None) -> tuple[Shortfall, ...]:
+    if said is None:
+        return ()
+    no = said if isinstance(said, No) else No(said)
+    return (Shortfall(no.code, None, None, None, "nothing", no.channel, no.reason),)
+
+
+def policy(adapter: str | type[Adapter], *, name: str = "", **limits: Any) -> PolicySpec:
+    """Return a foreign limiter as a policy, like any of ours.
+
+    Parameters
+    ----------
+    adapter : str or type of Adapter
+        A name of :func:`names`, ``module:Class`` or ``file.py:Class``, or the class itself.
+    name : str, optional
+        Name in tables; that of the adapter if none.
+    **limits
+        Limits by name: ``calls``, ``tool_calls``, ``input``, ``tokens``, ``fresh``, ``cost_usd``, ``seconds``,
+        ``max_depth``, ``max_concurrent``, ``max_children``.
+
+    Raises
+    ------
+    InputError
+        If there is no such adapter, its package is not there, it owns its loop, or it does not take such a limit.
+
+    Examples
+    --------
+    >>> policy("check-then-add", calls=3).name
+    'check-then-add'
+    """
+    from harness_lab.adapters.registry import named
+
+    found = named(adapter) if isinstance(adapter, str) else adapter
+    spec = AdapterSpec(adapter=found, limits=tuple(limits.items()))
+    return PolicySpec(name=name or found.name or found.__name__, modules=(spec,))

@@ -1,0 +1,142 @@
+"""Adapters by name, found when they are asked for, and what is said when a package is not there."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from harness_lab.adapters.protocol import LIMITS, Adapter, LoopAdapter
+from harness_lab.adapters.watched import recorded
+from harness_lab.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import ModuleType
+
+_MODULES: Final[dict[str, str]] = {
+    "check-then-add": "check_then_add",
+    "hermes-agent": "hermes",
+}
+"""Module of this room by the adapter's name; its class is called ``ADAPTER`` there."""
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of the adapters that come with the package."""
+    return tuple(_MODULES)
+
+
+def named(name: str) -> type[Adapter]:
+    """Return an adapter by its name; the package that it is about is not imported yet.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`names`; or ``module:Class`` or ``file.py:Class`` for one of your own.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    if ":" in name:
+        return _own(name)
+    if name not in _MODULES:
+        hint = "Your own: module:Class or file.py:Class"
+        raise InputError("adapter", expected=f"one of {', '.join(_MODULES)}", got=name, hint=hint)
+    found: type[Adapter] = importlib.import_module(f"harness_lab.adapters.{_MODULES[name]}").ADAPTER
+    return found
+
+
+def found_version(adapter: type[Adapter]) -> str | None:
+    """Return the version of the package that an adapter is about; None: not there, or it is about none."""
+    try:
+        return version(adapter.package) if adapter.package else None
+    except PackageNotFoundError:
+        return None
+
+
+def limits_of(adapter: type[Adapter]) -> tuple[str, ...]:
+    """Return the names of the limits that an adapter takes; a loop names them in its `knobs`."""
+    if issubclass(adapter, LoopAdapter):
+        return tuple(adapter.knobs)
+    parameters = inspect.signature(adapter).parameters.values()
+    return tuple(p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD))
+
+
+def installed(adapter: type[Adapter]) -> None:
+    """Check that the package of an adapter is there.
+
+    Raises
+    ------
+    InputError
+        If not; it names the command that installs it.
+    """
+    if adapter.package and found_version(adapter) is None:
+        wanted = f"the package {adapter.package}"
+        hint = f"pip install '{adapter.requires or adapter.package}'"
+        raise InputError(f"adapter {adapter.name}", expected=wanted, got="no such package here", hint=hint)
+
+
+def checked(adapter: type[Adapter], limits: Mapping[str, Any]) -> None:
+    """Check that an adapter can be asked, its package is there, and it takes such limits.
+
+    Raises
+    ------
+    InputError
+        If not.
+    """
+    name = adapter.name or adapter.__name__
+    if issubclass(adapter, LoopAdapter):
+        hint = "harness-lab conformance --adapter observes it; simulate_agent runs it as an agent of its own"
+        raise InputError(
+            f"adapter {name}", expected="a limiter that can be asked", got="one with its own loop", hint=hint
+        )
+    takes = limits_of(adapter)
+    unknown = [limit for limit in limits if limit not in takes]
+    if unknown:
+        raise InputError(f"limits of {name}", expected=f"some of {', '.join(takes)}", got=unknown)
+    installed(adapter)
+    with recorded():
+        adapter(**limits)  # what its own package refuses is refused here and not in the middle of a run
+
+
+def address(adapter: type[Adapter]) -> str:
+    """Return the name under which :func:`named` finds an adapter again."""
+    home, _, module = adapter.__module__.rpartition(".")
+    listed = next((name for name, where in _MODULES.items() if where == module), "")
+    if home == "harness_lab.adapters" and listed:
+        return listed
+    return f"{adapter.__module__}:{adapter.__qualname__}"
+
+
+def _own(name: str) -> type[Adapter]:
+    where, _, attribute = name.rpartition(":")
+    found = getattr(_module(where, name), attribute, None)
+    if not (isinstance(found, type) and issubclass(found, Adapter)):
+        raise InputError("adapter", expected=f"a subclass of Adapter called {attribute} in {where}", got=found)
+    odd = [limit for limit in limits_of(found) if limit not in LIMITS]
+    if odd:
+        hint = f"Names that cases know: {', '.join(LIMITS)}"
+        raise InputError(f"limits of {attribute}", expected="names that cases know", got=odd, hint=hint)
+    return found
+
+
+def _module(where: str, name: str) -> ModuleType:
+    path = Path(where)
+    try:
+        if path.suffix != ".py":
+            return importlib.import_module(where)
+        key = f"_harness_lab_adapter_{path.stem}"
+        spec = importlib.util.spec_from_file_location(key, path)
+        if spec is None or spec.loader is None or not path.is_file():
+            raise InputError("adapter", expected="a Python file", got=where)
+        sys.modules[key] = module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    except ImportError as error:
+        raise InputError("adapter", expected=f"a module {where!r} that can be imported", got=str(error)) from error
+    return module
