@@ -35,7 +35,7 @@ class Config(Protocol):
 
     @property
     def evidence(self) -> Sequence[Any]:
-        """What was promised of each tuned value: ``value`` (module.parameter) and ``target`` in words."""
+        """What was promised of each tuned value: ``value`` (module.parameter) and ``target_share``."""
         ...
 
     @property

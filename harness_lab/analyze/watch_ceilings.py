@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,8 +28,6 @@ LIMITS: Final[dict[str, tuple[CeilingChannel, float]]] = {
 }  # fmt: skip
 """Parameters that limit a whole run: the channel, and the factor from their unit to the column's."""
 
-_PERCENT: Final = re.compile(r"(\d+(?:\.\d+)?)\s*%")
-
 
 def check_ceilings(config: Any, nodes: pd.DataFrame, *, alpha: float, cluster: str | None) -> list[dict[str, Any]]:
     """Return one finding per limit of the policy that bounds a whole run."""
@@ -42,22 +39,9 @@ def check_ceilings(config: Any, nodes: pd.DataFrame, *, alpha: float, cluster: s
             kind, parameter = name.split(".")
             value = getattr(module, parameter, None) if module.kind == kind else None
             if value is not None:
-                promise = target_share(promises[name].target) if name in promises else None
+                promise = promises[name].target_share if name in promises else None
                 found.append(_check(runs, name, channel, float(value) * factor, promise, alpha, cluster))
     return found
-
-
-def target_share(target: str) -> float | None:
-    """Read the completion target out of its words; None where no percentage is stated.
-
-    Examples
-    --------
-    >>> target_share("at least 85 % of runs complete"), target_share("cheap")
-    (0.85, None)
-    """
-    match = _PERCENT.search(target)
-    share_ = float(match[1]) / 100 if match else 0.0
-    return share_ if 0 < share_ < 1 else None
 
 
 def _check(

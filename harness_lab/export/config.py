@@ -133,6 +133,7 @@ class TunedConfig:
         if document.schema_version > SCHEMA_VERSION:
             raise InputError("schema_version", expected=f"at most {SCHEMA_VERSION}", got=document.schema_version)
         _check_seal(json.loads(text), document.seal, key)
+        document = document.upgraded()
         return cls(
             PolicySpec.from_dict(document.policy),
             provenance=document.provenance,

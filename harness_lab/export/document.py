@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+import re
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness_lab.errors import InputError
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
+"""Since 3 a promised share is a number (`target_share`); before, it stood in the words of `target` alone."""
 
 Mode = Literal["enforce", "warn", "shadow"]
 MODES: tuple[Mode, ...] = ("enforce", "warn", "shadow")
@@ -51,7 +53,9 @@ class Evidence(_Frozen):
     unit : str
         Unit and scope, such as ``USD per run``.
     target : str
-        What was asked for.
+        What was asked for, in words.
+    target_share : float or None
+        The share of runs (or what `unit` is counted per) that was promised to complete; None where no share was.
     method : str
         How it was chosen.
     n : int
@@ -74,6 +78,7 @@ class Evidence(_Frozen):
     chosen: Figure
     unit: Name
     target: str
+    target_share: Annotated[float, Field(gt=0, lt=1)] | None = None
     method: str
     n: Annotated[int, Field(ge=0)]
     clusters: Annotated[int, Field(ge=0)] | None = None
@@ -165,3 +170,29 @@ class Document(_Frozen):
     evidence: tuple[Evidence, ...] = ()
     provenance: Provenance
     seal: Seal | None = None
+
+    def upgraded(self) -> Document:
+        """Return the file as this version writes it: a share that an older file promised in words becomes a number."""
+        if self.schema_version >= SCHEMA_VERSION:
+            return self
+        evidence = tuple(
+            one if one.target_share is not None else one.model_copy(update={"target_share": share_in_words(one.target)})
+            for one in self.evidence
+        )
+        return self.model_copy(update={"evidence": evidence, "schema_version": SCHEMA_VERSION})
+
+
+_PERCENT: Final = re.compile(r"(\d+(?:\.\d+)?)\s*%")
+
+
+def share_in_words(target: str) -> float | None:
+    """Read a promised share out of its words, as files before version 3 have it; None where there is no percentage.
+
+    Examples
+    --------
+    >>> share_in_words("at least 85 % of runs complete"), share_in_words("cheap")
+    (0.85, None)
+    """
+    match = _PERCENT.search(target)
+    share = float(match[1]) / 100 if match else 0.0
+    return share if 0 < share < 1 else None

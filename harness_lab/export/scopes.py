@@ -10,7 +10,6 @@ import pandas as pd
 
 from harness_lab.analyze.ceilings import ceiling
 from harness_lab.analyze.frames import amount, nodes_of
-from harness_lab.analyze.watch_ceilings import target_share
 from harness_lab.errors import InputError
 from harness_lab.export.tuned import FACTORS, digest_of, evidence_of_choice
 from harness_lab.export.values import SCOPES
@@ -71,7 +70,7 @@ def from_records(
         if channel is None or scope == "parent" or value.scope == "period":
             return f"is counted over {SCOPES[value.scope or 'tree']}, and no record says it for {SCOPES[scope]}"
         known = config.evidence_of(value.name)
-        share = target if target is not None else target_share(known.target) if known is not None else None
+        share = target if target is not None else known.target_share if known is not None else None
         if share is None:
             return "cannot be derived again: its evidence promises no share of runs; state one (target=...)"
         choice = ceiling(counted_over(nodes, scope), channel, target=share, confidence=confidence)

@@ -126,6 +126,7 @@ def evidence_of_choice(choice: CeilingChoice, value: str, *, what: str, of: str 
         chosen=high,
         unit=f"{UNITS[choice.channel]} per {what}",
         target=f"at least {percent(choice.target)} of {of} complete",
+        target_share=choice.target,
         method=f"smallest ceiling whose lower confidence bound of completion reaches the target; {bound.method}",
         n=bound.n,
         clusters=bound.clusters,

@@ -29,10 +29,13 @@ def runs(n: int, *, seed: int = 0, scale: float = 1.0, **columns: object) -> pd.
     return pd.DataFrame(frame | {"agent": "a", "model": "m", "backend": "b"} | columns)
 
 
-def config(*, usd: float = 0.2, target: str = "at least 90 % of runs complete", **provenance: str) -> TunedConfig:
+def config(*, usd: float = 0.2, share: float | None = 0.9, **provenance: str) -> TunedConfig:
     row = FloorRow(key=FloorKey(agent="a", backend="b", model="m"), floor=8_000, n=40)
     policy = compose(runtime_floors(FloorTable((row,))), reservation_pool(cost_usd=usd), name="p")
-    stated = Evidence(value="reservation_pool.cost_usd", chosen=usd, unit="USD", target=target, method="m", n=100)
+    stated = Evidence(
+        value="reservation_pool.cost_usd", chosen=usd, unit="USD", target="so many complete", target_share=share,
+        method="m", n=100,
+    )  # fmt: skip
     return TunedConfig(
         policy, provenance=Provenance(date="2026-01-01", harness_lab="0", **provenance), evidence=(stated,)
     )
@@ -171,7 +174,7 @@ def test_another_context_makes_a_floor_stale_and_names_the_fields() -> None:
 
 
 def test_records_of_other_paths_are_no_all_clear() -> None:
-    found = check_config(config(target="cheap"), runs(60, agent="z"))
+    found = check_config(config(share=None), runs(60, agent="z"))
     assert set(statuses(found).values()) == {"unknown"}
 
 

@@ -144,8 +144,21 @@ def test_what_is_no_tuned_config_is_refused_in_one_line(text: str) -> None:
 
 def test_a_newer_version_is_refused() -> None:
     text = TunedConfig(shared_ledger(1), provenance=PROVENANCE).to_json()
-    with pytest.raises(InputError, match="at most 2"):
-        TunedConfig.from_json(text.replace('"schema_version": 2', '"schema_version": 3'))
+    with pytest.raises(InputError, match="at most 3"):
+        TunedConfig.from_json(text.replace('"schema_version": 3', '"schema_version": 4'))
+
+
+def test_the_share_that_an_older_file_promised_in_words_is_read_as_a_number() -> None:
+    old = TunedConfig.read(VERSION_1)
+    assert [(one.target, one.target_share) for one in old.evidence] == [("at least 85% of runs complete", 0.85)]
+    again = TunedConfig.from_json(old.to_json())
+    assert again.evidence == old.evidence
+    assert json.loads(old.to_json())["schema_version"] == 3
+
+
+def test_words_alone_promise_nothing_in_a_file_of_today() -> None:
+    text = TunedConfig(shared_ledger(1), provenance=PROVENANCE, evidence=(WHY,)).to_json()
+    assert TunedConfig.from_json(text).evidence[0].target_share is None
 
 
 def test_what_is_missing_is_said_in_our_words() -> None:
