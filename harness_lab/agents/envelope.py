@@ -109,6 +109,8 @@ class SubagentResult:
         Whether the child ran at all.
     error : Exception or None
         The error of a failed child, for the operator; never part of what a model sees.
+    warnings : tuple of str
+        Of the grants of its start and of its last call, for the operator too.
     """
 
     subagent: str
@@ -121,6 +123,7 @@ class SubagentResult:
     usage: RunUsage = NOTHING
     started: bool = False
     error: Exception | None = None
+    warnings: tuple[str, ...] = ()
 
     @property
     def succeeded(self) -> bool:

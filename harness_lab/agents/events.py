@@ -30,7 +30,8 @@ class RunFinished:
     """A run has ended of itself or at a limit.
 
     `steps` and `cost_usd` are the run's own, `tree_steps` and `tree_cost_usd` the whole tree's so far; a cost is None
-    once anything in it reported none. `tool_calls` are names, in order.
+    once anything in it reported none. `tool_calls` are names, in order. `warnings` came with the grants of its start (a
+    floor, say, whose evidence is stale) and of its last call.
     """
 
     name: ClassVar[str] = "run.finished"
@@ -44,6 +45,7 @@ class RunFinished:
     tree_steps: int
     tree_cost_usd: float | None
     at: str
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +59,7 @@ class RunFailed:
     steps: int
     tree_steps: int
     at: str
+    warnings: tuple[str, ...] = ()
 
 
 Event = RunStarted | RunFinished | RunFailed

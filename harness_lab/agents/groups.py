@@ -32,6 +32,8 @@ _NOT_ASKED: Amounts = (None,) * len(CHANNELS)
 _FAILED = End(Outcome.FAILED, None, Cause.MODEL)
 _LATE = End(Outcome.TIMED_OUT, Code.DEADLINE, Cause.LIMIT)
 _STOPPED = End(Outcome.CANCELLED, Code.PARENT_ENDED, Cause.USER)
+_NEVER_BEGAN = End(Outcome.DENIED, Code.PARENT_ENDED, Cause.LIMIT)
+_NOTHING_USED = Use((0,) * len(CHANNELS), "unsent")
 
 
 class Agents:
@@ -51,7 +53,7 @@ class Agents:
         The ask of each agent; nothing where it is missing.
     """
 
-    __slots__ = ("_agents", "_asked", "_budgets", "_node", "_policy", "_runtime", "_started")
+    __slots__ = ("_agents", "_asked", "_budgets", "_does_io", "_node", "_policy", "_runtime", "_started")
 
     def __init__(
         self,
@@ -67,6 +69,7 @@ class Agents:
         self._node = node
         self._agents = agents
         self._budgets = budgets or {}
+        self._does_io = bool(getattr(policy, "blocking", False))
         self._asked = 0
         self._started: list[Operation] = []
 
@@ -94,20 +97,23 @@ class Agents:
             If there is no agent of that name.
         StartRefused
             If a limit refuses it at once; nothing was created then. One that waits for a slot is refused later, in its
-            result.
+            result; so is every one under a policy that does I/O, which is asked in its thread and answers when it can.
         """
         if agent not in self._agents:
             raise InputError("agent", expected=f"one of {', '.join(self._agents)}", got=agent)
         path = (*self._node.path, (self._asked, 0, 0))
         self._asked += 1
         ask = SpawnAsk(self._node, path, self._budgets.get(agent, _NOT_ASKED), awaited=False)
-        answer = self._policy.spawn(ask, self._runtime.now())
-        self._runtime.drain(self._policy)
-        if isinstance(answer, Refusal):
-            raise StartRefused(agent, answer)
+        asked: SpawnAsk | Grant | Wait = ask
+        if not self._does_io:
+            answer = self._policy.spawn(ask, self._runtime.now())
+            self._runtime.drain(self._policy)
+            if isinstance(answer, Refusal):
+                raise StartRefused(agent, answer)
+            asked = answer
         operation = Operation(agent, wake=wake)
         self._started.append(operation)
-        operation.job = self._runtime.start(self._operate(operation, answer, task))
+        operation.job = self._runtime.start(self._operate(operation, asked, task))
         return operation
 
     async def run(self, agent: str, task: Any = None) -> Any:
@@ -152,24 +158,27 @@ class Agents:
         finally:
             await group.close()
 
-    async def _operate(self, operation: Operation, answer: Grant | Wait, task: Any) -> None:
-        """Run one agent from its grant to its close, whatever happens in between."""
-        runtime, policy = self._runtime, self._policy
+    async def _operate(self, operation: Operation, asked: SpawnAsk | Grant | Wait, task: Any) -> None:
+        """Run one agent from its question or its grant to its close, whatever happens in between."""
         if not operation.begin():
-            self._never(operation, answer.ticket)
+            await self._never(operation, None if isinstance(asked, SpawnAsk) else asked.ticket)
             return
-        if isinstance(answer, Wait):
-            final = await runtime.answered(policy, answer)
-            if isinstance(final, Refusal):
-                operation.error = StartRefused(operation.agent, final)
-                operation.end = End(Outcome.DENIED, final.code, Cause.LIMIT)
-                return
-            answer = final
-        node = answer.ticket
+        answer = await self._answer(asked)
+        if isinstance(answer, Refusal):
+            operation.error = StartRefused(operation.agent, answer)
+            operation.end = End(Outcome.DENIED, answer.code, Cause.LIMIT)
+            return
+        node, operation.warnings = answer.ticket, tuple(answer.warnings)
         if node.detach and node.deadline is not None:
             await self._left_alone(operation, node, node.deadline, task)
         else:
             await self._whole(operation, node, task)
+
+    async def _answer(self, asked: SpawnAsk | Grant | Wait) -> Grant | Refusal:
+        """Return the final answer; a policy that does I/O is asked only here, where the loop does not wait for it."""
+        if isinstance(asked, SpawnAsk):
+            return await self._runtime.ask(self._policy, self._policy.spawn, asked)
+        return asked if not isinstance(asked, Wait) else await self._runtime.answered(self._policy, asked)
 
     async def _left_alone(self, operation: Operation, node: Ticket, deadline: Time, task: Any) -> None:
         """Run one agent, and at its deadline say that its time is up while it goes on and keeps its slot."""
@@ -188,13 +197,18 @@ class Agents:
         if operation.begin():
             await self._whole(operation, node, task)
         else:
-            self._never(operation, node)
+            await self._never(operation, node)
 
-    def _never(self, operation: Operation, node: Ticket) -> None:
-        """Give the start of an agent back that was stopped before its turn came."""
+    async def _never(self, operation: Operation, node: Ticket | None) -> None:
+        """Give the start of an agent back that was stopped before its turn came; None: it was not asked for yet."""
+        operation.end = _STOPPED
+        if node is None:
+            return
+        if self._does_io:
+            await self._runtime.tell(self._policy, node, _NOTHING_USED, _NEVER_BEGAN)
+            return
         withdraw(self._policy, node, self._runtime.now())
         self._runtime.drain(self._policy)
-        operation.end = _STOPPED
 
     async def _whole(self, operation: Operation, node: Ticket, task: Any) -> None:
         """Run one agent and close its node, whatever happens in between."""
@@ -211,8 +225,12 @@ class Agents:
                 await below.close()
             finally:  # stopped once more while its children end, it is closed all the same
                 operation.end = end = _LATE if _left(node, runtime.now()) else end
-                policy.close(node, Use(_NOT_ASKED, "completed" if end is COMPLETED else "failed"), end, runtime.now())
-                runtime.drain(policy)
+                use = Use(_NOT_ASKED, "completed" if end is COMPLETED else "failed")
+                if self._does_io:
+                    await runtime.tell(policy, node, use, end)
+                else:
+                    policy.close(node, use, end, runtime.now())
+                    runtime.drain(policy)
 
     async def _in_time(self, operation: Operation, node: Ticket, below: Agents, task: Any) -> End:
         """Run the code until its node's deadline and keep what came of it."""

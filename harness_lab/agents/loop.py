@@ -122,7 +122,7 @@ class Harness:
         if record.parent is not None:
             record.parent.starts += 1
         node = answer.ticket
-        record.granted = answer.ceiling
+        record.granted, record.start_warnings = answer.ceiling, answer.warnings
         end = _CANCELLED
         try:
             deadline = node.deadline

@@ -21,6 +21,7 @@ MODE_KEYS = (
     "subagents",
     "provider_options",
     "model",
+    "context",
 )
 """What a mode may name."""
 
@@ -76,9 +77,10 @@ def _scalars(name: str, entry: Mapping[str, Any]) -> Iterator[Problem]:
         yield _malformed(name, "system_prompt", detail)
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
         yield _malformed(name, "max_steps", detail)
-    model = entry.get("model")
-    if model is not None and not (isinstance(model, str) and model):
-        yield _malformed(name, "model", "model must be a name")
+    for key in ("model", "context"):
+        named = entry.get(key)
+        if named is not None and not (isinstance(named, str) and named):
+            yield _malformed(name, key, f"{key} must be a name")
 
 
 def _lists(name: str, entry: Mapping[str, Any]) -> Iterator[Problem]:

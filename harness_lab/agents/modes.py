@@ -38,6 +38,9 @@ class AgentMode:
         Handed to the client unchanged.
     model : str or None
         The model it runs on; None: the session's, or its parent's.
+    context : str or None
+        Name of its starting context: a version, or a digest of what is sent before the task. Floors of another context
+        are stale for it, and it stands in the settlement rows. None: not named.
     """
 
     name: str
@@ -49,6 +52,7 @@ class AgentMode:
     subagents: Mapping[str, Subagent] = field(default_factory=dict)
     provider_options: Mapping[str, Any] = field(default_factory=dict)
     model: str | None = None
+    context: str | None = None
 
     def needs_approval(self, tool: str) -> bool:
         """Whether a person has to approve calls of a tool."""
@@ -105,8 +109,8 @@ class ModeRegistry:
     ----------
     config : mapping
         ``{"default": name, "modes": {name: {...}}}``; a mode may name system_prompt, tools, skills, max_steps,
-        requires_approval, subagents, provider_options and model. Read when asked for, so that one malformed mode does
-        not take the others down; :meth:`check` looks at all.
+        requires_approval, subagents, provider_options, model and context. Read when asked for, so that one malformed
+        mode does not take the others down; :meth:`check` looks at all.
 
     Raises
     ------

@@ -63,13 +63,15 @@ class Operation:
         How it ended; None while it runs. One whose time is up, and that may go on, has ended for whoever waits for it.
     value, error : object, BaseException or None
         What came of it.
+    warnings : tuple of str
+        Of the grant with which it started.
 
     Notes
     -----
     `job`, `work`, `below`, `begun` and `stopped` are for :class:`~harness_lab.agents.groups.Agents`, which runs it.
     """
 
-    __slots__ = ("agent", "begun", "below", "end", "error", "job", "stopped", "value", "wake", "work")
+    __slots__ = ("agent", "begun", "below", "end", "error", "job", "stopped", "value", "wake", "warnings", "work")
 
     def __init__(self, agent: str, *, wake: bool) -> None:
         self.agent = agent
@@ -77,6 +79,7 @@ class Operation:
         self.end: End | None = None
         self.value: Any = None
         self.error: BaseException | None = None
+        self.warnings: tuple[str, ...] = ()
         self.job: Job | None = None
         self.work: Job | None = None  # what goes on by itself after its time, where it may
         self.below: Agents | None = None

@@ -36,8 +36,10 @@ class NodeRecord:
         What the policy granted by channel, maybe less than asked; None: nothing of its own.
     wrap_ups : int
         Calls of its own that were admitted outside a limit, to wrap up; they are among `calls`.
+    start_warnings : sequence of str
+        Of the grant with which it started: a floor, say, whose evidence is stale.
     warnings : sequence of str
-        Of its last grant.
+        Of its last call's grant.
     refusal : Refusal or None
         The answer that kept it from starting, or that stopped it.
     late : list of Ticket or None
@@ -69,6 +71,7 @@ class NodeRecord:
         "parent",
         "path",
         "refusal",
+        "start_warnings",
         "started",
         "starts",
         "subtree",
@@ -98,6 +101,7 @@ class NodeRecord:
         self.usage_known = self.cost_known = self.billed_known = True
         self.wait_ns = 0
         self.wrap_ups = 0
+        self.start_warnings: Sequence[str] = ()
         self.warnings: Sequence[str] = ()
         self.subtree = [0, 0, 0, 0, 0]
 
@@ -164,6 +168,11 @@ class NodeRecord:
             above[2] += tokens
             above[3] += fresh
             above[4] += cost
+
+    @property
+    def all_warnings(self) -> tuple[str, ...]:
+        """Warnings of its start and of its last call."""
+        return (*self.start_warnings, *self.warnings)
 
     @property
     def overspent(self) -> bool:

@@ -80,6 +80,7 @@ def _identity(conversation: Conversation) -> dict[str, Any]:
         "agent": place.agent,
         "backend": None if place.provider == "unknown" else place.provider,
         "model": None if place.model == "unknown" else place.model,
+        "context": place.mode.context,
         "served_model": " + ".join(sorted(conversation.served)) or None,
         "user": None if participant is None else f"{participant.type}:{participant.id}",
         "session": None if session is None else hashlib.sha256(session.key.encode()).hexdigest()[:16],

@@ -43,7 +43,8 @@ class AgentResponse:
     tree : RunUsage
         Of the whole tree so far.
     warnings : tuple of str
-        What its last call was granted with: which limits are full beyond the share of ``AtLimit(warn_at=...)``.
+        What its start and its last call were granted with: a floor whose evidence is stale; which limits are full
+        beyond the share of ``AtLimit(warn_at=...)``.
     """
 
     run_id: str
@@ -108,7 +109,7 @@ def response_of(conversation: Conversation, record: NodeRecord) -> AgentResponse
         pending_approvals=tuple(conversation.pending) if closing.outcome is Outcome.AWAITING_APPROVAL else (),
         usage=place.tree.usage(place.path),
         tree=RunUsage.of_tree(place.tree.ledger.ledger),
-        warnings=tuple(record.warnings),
+        warnings=record.all_warnings,
     )
 
 
@@ -128,6 +129,7 @@ def result_of(subagent: Subagent, conversation: Conversation, record: NodeRecord
         tree=RunUsage.of_tree(place.tree.ledger.ledger),
         started=not denied,
         error=conversation.error or record.error,
+        warnings=record.all_warnings,
     )
 
 

@@ -90,7 +90,7 @@ class SubagentRunner:
         depth, groups = context.depth + 1, groups_of(parent, None)
         tree = Tree(self.runtime, context, AsyncioRuntime(), depth=depth, declared=declared, groups=groups)
         child = self._conversation(tree, subagent, parent, (mode, above), parent_run_id, task)
-        record = await tree.run(child, ask_of(declared))
+        record = await tree.run(child, ask_of(declared, subagent))
         return result_of(subagent, child, record)
 
     def _conversation(

@@ -242,6 +242,7 @@ class AgentRuntime:
                 tool_calls=tuple(conversation.called),
                 failure=None if error is None else failure_of(error),
                 failure_detail=None if error is None else str(error),
+                warnings=record.all_warnings,
             )
         if closing.outcome is not Outcome.AWAITING_APPROVAL:
             self.events.emit(_end_of(conversation, record))
@@ -258,6 +259,7 @@ def _end_of(conversation: Conversation, record: NodeRecord) -> Event:
             steps=usage.steps,
             tree_steps=tree.steps,
             at=_now(),
+            warnings=record.all_warnings,
         )
     return RunFinished(
         run_id=place.run_id,
@@ -270,6 +272,7 @@ def _end_of(conversation: Conversation, record: NodeRecord) -> Event:
         tree_steps=tree.steps,
         tree_cost_usd=tree.cost_usd,
         at=_now(),
+        warnings=record.all_warnings,
     )
 
 

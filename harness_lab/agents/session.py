@@ -57,6 +57,8 @@ class RunRow:
         Names, in order.
     failure, failure_detail : str or None
         Code or class of the error; its text, for the operator, never for a model.
+    warnings : tuple of str
+        What its start and its last call were granted with, for the operator too.
     """
 
     id: str
@@ -70,6 +72,7 @@ class RunRow:
     tool_calls: tuple[str, ...] = ()
     failure: str | None = None
     failure_detail: str | None = None
+    warnings: tuple[str, ...] = ()
 
 
 class Session:
@@ -188,5 +191,6 @@ class Sessions:
             setattr(session, name, data[name])
         session.messages = [dict(message) for message in data["messages"]]
         run = data["run"]
-        session.run = None if run is None else RunRow(**{**run, "tool_calls": tuple(run["tool_calls"])})
+        lists = {} if run is None else {name: tuple(run.get(name, ())) for name in ("tool_calls", "warnings")}
+        session.run = None if run is None else RunRow(**{**run, **lists})
         return session

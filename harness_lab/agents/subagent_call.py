@@ -10,7 +10,7 @@ from harness_lab.agents.errors import AgentError
 from harness_lab.agents.place import Place, new_run_id
 from harness_lab.agents.ports import Child
 from harness_lab.agents.response import failure_of, result_of
-from harness_lab.outcome import Outcome
+from harness_lab.outcome import FRESH, INPUT, Outcome
 from harness_lab.usage import amounts
 
 if TYPE_CHECKING:
@@ -68,7 +68,9 @@ def prepare(parent: Conversation, tool: SubagentTool, task: str, slot: int) -> S
     )
     child = parent.beside(place, opener(tool.runner, parent.session, subagent), task)
     tree.adopt(child, declared)
-    move = Child(agent=subagent.name, budget=ask_of(declared), call=call, slot=slot, brain=child.think)
+    key = subagent.floor_key(backend=above.provider, model=model, context=mode.context)
+    asked = ask_of(declared, subagent)
+    move = Child(agent=subagent.name, budget=asked, call=call, slot=slot, brain=child.think, floor_key=key)
     return SubagentCall(move=move, result=lambda: result_of(subagent, child, tree.records[place.path]))
 
 
@@ -83,9 +85,11 @@ def opener(runner: SubagentRunner, parent: Session, subagent: Subagent) -> Calla
     return open_session
 
 
-def ask_of(declared: RunBudget) -> Amounts:
-    """Return a declaration as an ask by channel; its time is checked by the ledger."""
-    return amounts(calls=declared.max_steps, cost_usd=declared.max_cost_usd)
+def ask_of(declared: RunBudget, subagent: Subagent | None = None) -> Amounts:
+    """Return a declaration as an ask by channel, with the tokens that a subagent asks for; time is the ledger's."""
+    calls, *_, cost = amounts(calls=declared.max_steps, cost_usd=declared.max_cost_usd)
+    tokens = (None, None, None) if subagent is None else subagent.ask[INPUT : FRESH + 1]
+    return (calls, *tokens, cost)
 
 
 def may_start(mode: AgentMode, subagent: Subagent) -> str | None:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from harness_lab.agents.rules import OURS, AgentRules
 from harness_lab.budget.run import DEFAULT_STEPS, RunBudget
 from harness_lab.errors import InputError
+from harness_lab.floors import FloorKey
+from harness_lab.outcome import CHANNELS, UNITS
+from harness_lab.usage import amounts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from harness_lab.usage import Amounts
 
-SUBAGENT_KEYS = ("description", "mode", "max_steps", "max_cost_usd", "max_seconds", "scope")
+_NOTHING_ASKED = amounts()
+
+SUBAGENT_KEYS = ("description", "mode", "max_steps", "max_cost_usd", "max_seconds", "scope", "ask")
 """What a declaration may name."""
 
 
@@ -34,6 +40,9 @@ class Subagent:
         Last part of the child's address; the name if None or empty.
     steps_declared : bool
         False: the declaration names no steps, and `budget` has the default there.
+    ask : Amounts
+        Tokens that it asks for, by channel: what floors are held against and a reservation pool sets aside. None: no
+        ask there. The run's ledger counts no tokens.
     """
 
     name: str
@@ -42,6 +51,7 @@ class Subagent:
     budget: RunBudget
     scope_suffix: str | None = None
     steps_declared: bool = True
+    ask: Amounts = _NOTHING_ASKED
 
     @classmethod
     def from_config(cls, name: str, config: Mapping[str, Any]) -> Subagent:
@@ -62,6 +72,7 @@ class Subagent:
             budget=RunBudget.from_config(config, DEFAULT_STEPS),
             scope_suffix=config.get("scope") or None,
             steps_declared=config.get("max_steps") is not None,
+            ask=_ask_of(name, config.get("ask")),
         )
 
     def budget_in(self, mode_steps: int, *, rules: AgentRules = OURS) -> RunBudget:
@@ -79,3 +90,19 @@ class Subagent:
         'support::sub::researcher'
         """
         return f"{parent_scope}::sub::{self.scope_suffix or self.name}"
+
+    def floor_key(self, *, backend: str, model: str, context: str | None) -> FloorKey:
+        """Return the path that would run it, in the first unit of its ask; its own name is the agent."""
+        asked = [unit for unit, channel in UNITS.items() if self.ask[CHANNELS.index(channel)] is not None]
+        unit = asked[0] if asked else "input-total"
+        return FloorKey(backend=backend, model=model, agent=self.name, context=context, unit=unit)
+
+
+def _ask_of(name: str, asked: object) -> Amounts:
+    """Read an ask in tokens."""
+    if asked is None:
+        return _NOTHING_ASKED
+    known = tuple(UNITS.values())
+    if not isinstance(asked, Mapping) or not set(asked) <= set(known):
+        raise InputError(f"ask of subagent [{name}]", expected=f"tokens by some of {', '.join(known)}", got=asked)
+    return amounts(**asked)

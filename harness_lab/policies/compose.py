@@ -62,6 +62,7 @@ class Composed:
         "_queue",
         "_spawns",
         "_steps",
+        "_warners",
         "blocking",
         "channels",
         "modules",
@@ -78,6 +79,7 @@ class Composed:
         self._spawns = [m for m in self.modules if m.asks_spawn]
         self._steps = [m for m in self.modules if m.asks_step]
         self._observed: list[Any] = [m for m in self._steps if getattr(m, "observes", False)]
+        self._warners: list[Any] = [m for m in self._spawns if getattr(m, "warns", False)]
         self._queue: deque[Ticket] = deque()
         self._cancelled: dict[Ticket, str] = {}
         self.news: deque[News] = deque()
@@ -97,7 +99,8 @@ class Composed:
             raise _unknown(parent)
         memory = [None] * len(self.modules)
         ticket = Ticket(ask, parent, 0 if parent is None else parent.depth + 1, memory, now, self)
-        return self._answer(ticket, self._spawns, now if type(now) is int else instant("now", now))
+        answer = self._answer(ticket, self._spawns, now if type(now) is int else instant("now", now))
+        return self._warned(answer, now) if self._warners and type(answer) is Grant else answer
 
     def admit(self, ask: StepAsk, now: Time) -> Grant | Wait | Refusal:
         """Answer whether a step may start; raises what :meth:`spawn` raises."""
@@ -220,6 +223,13 @@ class Composed:
                     module.unreserve(ticket)
         return refused
 
+    def _warned(self, grant: Grant, now: Time) -> Grant:
+        """Let a child's grant carry what modules admit and would not pass over in silence."""
+        ask = grant.ticket.ask
+        if type(ask) is SpawnAsk:
+            grant.warnings = tuple(line for module in self._warners for line in module.warnings(ask, now))
+        return grant
+
     def _end(self, ticket: Ticket, use: Use, now: Time) -> None:
         if ticket.state != OPEN:
             self._withdraw(ticket, now)
@@ -288,7 +298,8 @@ class Composed:
         ticket.state = OPEN
         for module in modules:
             module.hold(ticket, now)
-        self.news.append(Granted(ticket, Grant(ticket)))
+        grant = Grant(ticket)
+        self.news.append(Granted(ticket, self._warned(grant, now) if self._warners else grant))
         return True
 
 

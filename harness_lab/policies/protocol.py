@@ -390,6 +390,9 @@ class Module(Protocol):
         Whether it has a say in spawns and in steps; it is not bothered with the others.
     takes_at_admission : bool, optional
         Whether a step in flight is in its gauges with what it may use at most; those of others follow what has ended.
+    warns : bool, optional
+        Whether it has a method ``warnings(ask, now)`` whose lines a child's grant carries: what it admits and would not
+        pass over in silence. Only a child's, not a step's: admission is the hot path.
     index : int
         Its cell in :attr:`Ticket.memory`; the composition sets it.
     """

@@ -13,7 +13,7 @@ from harness_lab.policies.protocol import SpawnAsk
 if TYPE_CHECKING:
     from harness_lab.clock import Time
     from harness_lab.floors import FloorKey
-    from harness_lab.floors.preflight import Stale
+    from harness_lab.floors.preflight import Preflight, Stale
     from harness_lab.outcome import Shortfall
     from harness_lab.policies.protocol import Ask, Ticket, Use
     from harness_lab.usage import Amounts
@@ -29,7 +29,8 @@ class RuntimeFloorsSpec:
         The floors; a path without a row is not enforced.
     stale : {"warn", "enforce", "ignore"}
         Whether a floor that was measured under another starting context than the ask's still refuses: only with
-        ``enforce``. A run's clock need not show the date, so evidence past its date is retired before a run.
+        ``enforce``. With ``warn`` the ask starts whatever it is, and its grant carries a warning that names the floor
+        and both contexts. A run's clock need not show the date, so evidence past its date is retired before a run.
 
     Raises
     ------
@@ -56,15 +57,29 @@ class RuntimeFloorsSpec:
 
 
 class RuntimeFloors:
-    """Preflight for every child that names its path."""
+    """Preflight for every child that names its path.
+
+    Parameters
+    ----------
+    table : FloorTable
+        The floors.
+    stale : {"warn", "enforce", "ignore"}
+        What evidence of another starting context does.
+
+    Attributes
+    ----------
+    warns : bool
+        Whether any evidence can be stale here: some row names its context, and stale evidence warns.
+    """
 
     asks_spawn = True
     asks_step = False
-    __slots__ = ("_stale", "_table", "index")
+    __slots__ = ("_stale", "_table", "index", "warns")
 
     def __init__(self, table: FloorTable, *, stale: Stale = "warn") -> None:
         self._table = table
         self._stale: Stale = stale
+        self.warns = stale == "warn" and any(row.key.context is not None for row in table)
         self.index = 0
 
     def short(self, ask: Ask, now: Time) -> tuple[Shortfall, ...]:
@@ -77,19 +92,29 @@ class RuntimeFloors:
         """
         if type(ask) is not SpawnAsk or ask.parent is None or ask.floor_key is None:
             return ()
-        key = ask.floor_key
-        asked = ask.budget[CHANNELS.index(UNITS[key.unit])]
-        if asked is None:
-            self._check_unit(ask.budget, key)
+        answer = self._held_against(ask, ask.floor_key)
+        return () if answer is None or answer.admitted else (answer.as_shortfall(),)
+
+    def warnings(self, ask: SpawnAsk, now: Time) -> tuple[str, ...]:
+        """Say in one line that only stale evidence speaks for an ask that starts; nothing when that is not so."""
+        if ask.parent is None or ask.floor_key is None:
             return ()
-        answer = preflight(self._table, key, asked, stale=self._stale)
-        return () if answer.admitted else (answer.as_shortfall(),)
+        answer = self._held_against(ask, ask.floor_key)
+        return () if answer is None or not answer.stale else (f"{answer} (the old floor is {answer.floor:,})",)
 
     def hold(self, ticket: Ticket, now: Time) -> None:
         """Hold nothing: a floor reserves nothing."""
 
     def settle(self, ticket: Ticket, use: Use, now: Time) -> None:
         """Settle nothing."""
+
+    def _held_against(self, ask: SpawnAsk, key: FloorKey) -> Preflight | None:
+        """Return the preflight of an ask; None when it declares no tokens in the path's unit."""
+        asked = ask.budget[CHANNELS.index(UNITS[key.unit])]
+        if asked is None:
+            self._check_unit(ask.budget, key)
+            return None
+        return preflight(self._table, key, asked, stale=self._stale)
 
     def _check_unit(self, budget: Amounts, key: FloorKey) -> None:
         declared = [unit for unit, channel in UNITS.items() if budget[CHANNELS.index(channel)] is not None]

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from harness_lab.budget.durable_store import Synchronous
     from harness_lab.budget.period import Carry
     from harness_lab.budget.windows import Every
+    from harness_lab.floors.preflight import Stale
     from harness_lab.policies.protocol import ModuleSpec
 
 _START = Time(0)
@@ -291,9 +292,9 @@ def iteration_budget(
     return PolicySpec(name=name, modules=(spec,))
 
 
-def runtime_floors(table: FloorTable, *, name: str = "runtime floors") -> PolicySpec:
+def runtime_floors(table: FloorTable, *, stale: Stale = "warn", name: str = "runtime floors") -> PolicySpec:
     """Return floors alone (:class:`RuntimeFloorsSpec`)."""
-    return PolicySpec(name=name, modules=(RuntimeFloorsSpec(table=table),))
+    return PolicySpec(name=name, modules=(RuntimeFloorsSpec(table=table, stale=stale),))
 
 
 def period_budget(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -13,7 +14,26 @@ from harness_lab.clock import Time
 from harness_lab.errors import InputError
 from harness_lab.floors import FloorKey, FloorRow, FloorTable, preflight
 from harness_lab.outcome import Code, Refusal
-from harness_lab.policies import Grant, PolicySpec, RuntimeFloorsSpec, SpawnAsk
+from harness_lab.policies import (
+    COMPLETED,
+    AtLimit,
+    Grant,
+    PolicySpec,
+    RuntimeFloorsSpec,
+    SpawnAsk,
+    StepAsk,
+    Use,
+    Wait,
+    compose,
+    locked,
+    period_budget,
+    runtime_floors,
+    shared_ledger,
+    tree_limits,
+)
+from harness_lab.providers import MockProvider, ModelProfile
+from harness_lab.simulate import AgentProfile, Experiment, Spawn, Workload, explain
+from harness_lab.stats import Distribution
 from harness_lab.usage import amounts
 
 DAY = 86_400 * 10**9
@@ -62,9 +82,64 @@ def test_a_policy_refuses_by_a_stale_floor_only_when_told_to(stale: Any, refused
     assert PolicySpec.from_dict(json.loads(json.dumps(spec.to_dict()))) == spec
     policy = spec.start()
     root: Any = policy.spawn(SpawnAsk(None, (), amounts()), Time(0))
-    answer = policy.spawn(SpawnAsk(root.ticket, ((0, 0, 0),), amounts(input=4000), NEW), Time(0))
+    answer: Any = policy.spawn(SpawnAsk(root.ticket, ((0, 0, 0),), amounts(input=4000), NEW), Time(0))
     assert isinstance(answer, Refusal if refused else Grant)
     assert not isinstance(answer, Refusal) or answer.code is Code.BELOW_RUNTIME_FLOOR
+    if stale == "warn":
+        (warning,) = answer.warnings
+        assert "only stale evidence" in warning
+        assert "floor was measured under c1 (the old floor is 5,000)" in warning
+    else:
+        assert getattr(answer, "warnings", ()) == ()
+
+
+@pytest.mark.parametrize(
+    ("key", "tokens"), [(OLD, 6000), (None, 6000), (FloorKey(backend="x", model="m", context="c2"), 1)]
+)
+def test_fresh_evidence_and_none_at_all_grant_without_a_warning(key: Any, tokens: int) -> None:
+    policy = runtime_floors(TABLE).start()
+    root: Any = policy.spawn(SpawnAsk(None, (), amounts()), Time(0))
+    answer = policy.spawn(SpawnAsk(root.ticket, ((0, 0, 0),), amounts(input=tokens), key), Time(0))
+    assert isinstance(answer, Grant)
+    assert answer.warnings == ()
+
+
+@pytest.mark.parametrize("limit", [AtLimit(warn_at=0.0), None])
+def test_who_waited_for_a_slot_is_warned_when_it_starts_and_a_steps_own_warnings_stay_apart(limit: Any) -> None:
+    policy: Any = compose(
+        tree_limits(max_depth=1, max_concurrent=1, max_wait_s=9),
+        runtime_floors(TABLE),
+        shared_ledger(9),
+        at_limit=limit,
+    ).start()
+    root = policy.spawn(SpawnAsk(None, (), amounts()), Time(0)).ticket
+    first = policy.spawn(SpawnAsk(root, ((0, 0, 0),), amounts(input=6000), OLD, awaited=False), Time(0)).ticket
+    waits = policy.spawn(SpawnAsk(root, ((1, 0, 0),), amounts(input=4000), NEW, awaited=False), Time(0))
+    assert isinstance(waits, Wait)
+    policy.close(first, Use(amounts()), COMPLETED, Time(1))
+    (news,) = list(policy.outbox())
+    assert ["only stale evidence" in line for line in news.grant.warnings] == [True]
+    step = policy.admit(StepAsk(waits.ticket, 0, 0, amounts()), Time(2))
+    assert [line.split(":")[0] for line in step.warnings] == ([] if limit is None else ["calls"])
+
+
+def test_a_policy_under_a_lock_and_on_shared_state_hands_the_warning_on() -> None:
+    shared = compose(runtime_floors(TABLE), period_budget(calls=9, by="user")).open()
+    for policy in (locked(runtime_floors(TABLE).start()), shared.start("r", {"user": "ann"}, wall_ns=10**18)):
+        root: Any = policy.spawn(SpawnAsk(None, (), amounts()), Time(0))
+        answer: Any = policy.spawn(SpawnAsk(root.ticket, ((0, 0, 0),), amounts(input=4000), NEW), Time(0))
+        assert len(answer.warnings) == 1
+
+
+def test_a_run_that_is_explained_shows_the_warning_beside_its_start() -> None:
+    one = Distribution.constant(1)
+    child = AgentProfile(model="m", calls=one, startup_tokens=one, floor_key=NEW)
+    lead = replace(child, floor_key=None, spawns=(Spawn(agent="child", budget=amounts(input=4000)),))
+    world = Workload(root="lead", agents={"lead": lead, "child": child})
+    provider = MockProvider(models={"m": ModelProfile(output_tokens=one, latency_s=one)})
+    experiment = Experiment(workload=world, provider=provider, policies=(runtime_floors(TABLE, name="floors"),), runs=1)
+    events = explain(experiment, 0, policy="floors").to_frame()
+    assert "only stale evidence" in " ".join(events["reason"].astype(str))
 
 
 def test_a_new_row_retires_the_one_before_and_keeps_it() -> None:
