@@ -7,7 +7,7 @@ recipe.
 from harness_lab.adapters.module import AdapterSpec, policy
 from harness_lab.adapters.protocol import LIMITS, Adapter, Call, Child, LoopAdapter, No, NotApplicable, Used
 from harness_lab.adapters.registry import address, found_version, installed, limits_of, named, names
-from harness_lab.adapters.watched import note, recorded, watched
+from harness_lab.adapters.watched import note, noted, recorded, tried, watched
 
 __all__ = [
     "LIMITS",
@@ -26,7 +26,9 @@ __all__ = [
     "named",
     "names",
     "note",
+    "noted",
     "policy",
     "recorded",
+    "tried",
     "watched",
 ]

@@ -53,7 +53,7 @@ class CheckThenAdd(Adapter):
     def __init__(self, *, calls: int | None = None, tokens: int | None = None, cost_usd: float | None = None) -> None:
         made = f"Counter(max_calls={calls}, max_tokens={tokens}, max_cost_usd={cost_usd})"
         needs = "from harness_lab.adapters.check_then_add import Counter"
-        self.counter = watched(Counter(calls, tokens, cost_usd), "counter", made=made, needs=needs)
+        self.counter = watched(Counter(calls, tokens, cost_usd), "counter", made=made, needs=needs, asks=("check",))
 
     def before_call(self, call: Call) -> No | None:
         """Look."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from harness_lab.adapters.protocol import Adapter, No
+from harness_lab.adapters.protocol import Adapter, No, NotApplicable
 from harness_lab.adapters.watched import watched
 
 if TYPE_CHECKING:
@@ -25,12 +25,22 @@ class Hermes(Adapter):
     knobs: ClassVar[Mapping[str, str]] = {
         "calls": "max_iterations: turns of one agent; a child has delegation.max_iterations (50) of its own"
     }
+    areas: ClassVar[tuple[str, ...]] = ("iteration-budget",)
 
-    def __init__(self, *, calls: int = 90) -> None:
+    def __init__(self, *, calls: int | None = 90) -> None:
+        if calls is None:
+            raise NotApplicable("an agent always has a counter: there is no way to have no limit")
         from agent.iteration_budget import IterationBudget  # type: ignore[import-not-found]
 
         needs = "from agent.iteration_budget import IterationBudget"
         self.budget: Any = watched(IterationBudget(calls), "budget", made=f"IterationBudget({calls!r})", needs=needs)
+
+    @classmethod
+    def answer(cls, case: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Carry out a case of the counter and of roles on the package's own objects."""
+        from harness_lab.adapters.hermes_cases import answer
+
+        return answer(case)
 
     def before_call(self, call: Call) -> No | None:
         """Consume a unit."""

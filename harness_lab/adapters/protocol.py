@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from harness_lab.clock import NS_PER_S
+from harness_lab.errors import HarnessLabError
 from harness_lab.outcome import CALLS, COST, FRESH, INPUT, TOKENS, Code
 from harness_lab.policies.protocol import StepAsk, path_text
 from harness_lab.usage import usd
@@ -38,7 +39,7 @@ LIMITS = (
 prompt tokens, all tokens, newly presented tokens; dollars; seconds; levels of children, children at once, children."""
 
 
-class NotApplicable(Exception):  # an answer, not an error
+class NotApplicable(HarnessLabError):
     """A limiter cannot express what a case asks for; the text says why."""
 
 
@@ -82,6 +83,8 @@ _CODES = {
     "max_concurrent": Code.MAX_CONCURRENT,
     "max_children": Code.MAX_CALLS,
 }
+
+_NO_PRICE = (Code.COST_CAP_PRICE_MISSING, Code.COST_CAP_PRICE_INVALID, Code.COST_CAP_PRICE_UNTRUSTED)
 
 
 class _Amounts:
@@ -138,9 +141,11 @@ class Call:
         The run's clock, seconds since its beginning; virtual in a simulation.
     most : amounts by name
         Its worst case: ``most.input_tokens``, ``most.tokens``, ``most.cost_usd``; None: cannot be bounded.
+    unpriced : bool
+        Whether nobody named a price of its model, where that is why its cost cannot be bounded.
     """
 
-    __slots__ = ("at_s", "attempt", "count", "kind", "most", "node", "number")
+    __slots__ = ("at_s", "attempt", "count", "kind", "most", "node", "number", "unpriced")
 
     def __init__(self, ask: StepAsk, now: Time) -> None:
         self.kind = ask.kind
@@ -148,6 +153,7 @@ class Call:
         self.node = path_text(ask.node.path)
         self.at_s = now / NS_PER_S
         self.most = _Amounts(ask.bound)
+        self.unpriced = any(s.code in _NO_PRICE for s in getattr(ask.bound, "shortfalls", ()))
 
 
 @final

@@ -20,7 +20,14 @@ if TYPE_CHECKING:
 
 _MODULES: Final[dict[str, str]] = {
     "check-then-add": "check_then_add",
+    "prism-ai-harness": "prism",
     "hermes-agent": "hermes",
+    "agent-tokenops": "tokenops",
+    "pydantic-ai": "pydantic_ai",
+    "litellm": "litellm",
+    "openai-agents": "openai_agents",
+    "langgraph": "langgraph",
+    "bernstein": "bernstein",
 }
 """Module of this room by the adapter's name; its class is called ``ADAPTER`` there."""
 

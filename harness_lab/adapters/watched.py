@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 T = TypeVar("T")
 _LINES: ContextVar[list[str] | None] = ContextVar("lines", default=None)
@@ -35,7 +35,7 @@ def note(line: str) -> None:
         lines.append(line)
 
 
-def watched(real: T, name: str, *, made: str, needs: str = "") -> T:
+def watched(real: T, name: str, *, made: str, needs: str = "", asks: tuple[str, ...] = ()) -> T:
     """Return an object, or while lines are collected a stand-in that writes down what is done to it.
 
     Parameters
@@ -48,6 +48,8 @@ def watched(real: T, name: str, *, made: str, needs: str = "") -> T:
         The expression that makes it.
     needs : str, optional
         The import statement that the expression needs.
+    asks : tuple of str
+        Methods whose answer is shown even where it is None.
     """
     lines = _LINES.get()
     if lines is None:
@@ -57,14 +59,15 @@ def watched(real: T, name: str, *, made: str, needs: str = "") -> T:
     if needs:
         note(needs)
     lines.append(f"{name} = {made}")
-    stand_in: Any = _Watched(real, name)
+    stand_in: Any = _Watched(real, name, asks)
     return stand_in  # type: ignore[no-any-return]
 
 
 class _Watched:
     """Passes everything on; writes down calls, what they return or raise, and what is set."""
 
-    def __init__(self, real: Any, name: str) -> None:
+    def __init__(self, real: Any, name: str, asks: tuple[str, ...]) -> None:
+        object.__setattr__(self, "_asks", asks)
         object.__setattr__(self, "_real", real)
         object.__setattr__(self, "_name", name)
 
@@ -82,14 +85,41 @@ class _Watched:
 
         def call(*given: Any, **named: Any) -> Any:
             told = ", ".join([*map(repr, given), *(f"{key}={value!r}" for key, value in named.items())])
+            plain = [_real(one) for one in given]
             line = f"{self._name}.{attribute}({told})"
-            plain = [one._real if isinstance(one, _Watched) else one for one in given]
-            try:
-                result = found(*plain, **{k: v._real if isinstance(v, _Watched) else v for k, v in named.items()})
-            except Exception as error:
-                note(f"{line}  # raises {type(error).__name__}: {error}")
-                raise
-            note(line if result is None else f"{line}  # {result!r}")
-            return result
+            return tried(line, lambda: found(*plain, **_real_all(named)), shown=attribute in self._asks)
 
         return call
+
+
+def noted(line: str, made: T) -> T:
+    """Return what was made, and write down the line that makes it."""
+    note(line)
+    return made
+
+
+def tried(line: str, action: Callable[[], T], *, shown: bool = False) -> T:
+    """Do something, and write the line down that does the same; it prints what comes of it, None only if `shown`.
+
+    Raises
+    ------
+    BaseException
+        Whatever the action raises.
+    """
+    try:
+        result = action()
+    except BaseException as error:  # some packages stop an agent with one that no agent catches
+        kind = "Exception" if isinstance(error, Exception) else "BaseException"
+        told = f"{type(error).__name__} {error}".partition("\n")[0]
+        note(f"try:\n    {line}\nexcept {kind} as error:\n    print(type(error).__name__, error)  # {told}")
+        raise
+    note(f"print(repr({line}))  # {result!r}" if shown or result is not None else line)
+    return result
+
+
+def _real(one: Any) -> Any:
+    return one._real if isinstance(one, _Watched) else one
+
+
+def _real_all(named: dict[str, Any]) -> dict[str, Any]:
+    return {key: _real(value) for key, value in named.items()}

@@ -39,6 +39,8 @@ SEEN: Final = ("admitted", "refused", "answers", "billed", "raises")
 ANY: Final = ("ruler", "public-cases")
 """Areas whose cases are put to every limiter."""
 _SHOWN: Final = 240
+_BLOCK: Final = 8
+"""Lines that are told once where they repeat."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +183,7 @@ def _told(adapter: type[Adapter], case: Case) -> Answer:
         spec = policy(adapter, **limits)
     except HarnessLabError:
         raise
-    except Exception as error:  # the package refuses such a limit
+    except Exception as error:  # the package refuses such a limit where it is built
         return {"raises": f"{type(error).__name__}: {error}"}
     return Book(case["given"], spec).played(steps)
 
@@ -196,21 +198,25 @@ def _said(value: Any) -> str:
 def _scenario(adapter: type[Adapter], case: Case, lines: list[str]) -> str:
     """Return what shows a deviation: the package's own calls where they were written down, else the command."""
     if lines:
-        return "\n".join(_folded(lines))
+        return "\n".join([f"# {case.get('about', case['id'])}", *_folded(lines)])
     return f"harness-lab conformance --adapter {address(adapter)} --case {case['id']} --list"
 
 
 def _folded(lines: list[str]) -> list[str]:
-    """Return lines with one or two that repeat at once told once, and how often."""
+    """Return lines with those that repeat at once told once, and how often."""
     told: list[str] = []
     place = 0
     while place < len(lines):
-        block, many = max((_repeats(lines, place, size) for size in (2, 1)), key=lambda one: len(one[0]) * one[1])
+        block, many = max(
+            (_repeats(lines, place, size) for size in range(1, _BLOCK + 1)),
+            key=lambda one: (len(one[0]) * one[1] if one[1] > 1 else 0, -len(one[0])),
+        )
         if many == 1:
-            told.append(block[0])
+            told += block[0].splitlines()
             place += 1
             continue
-        told += [f"for _ in range({many}):", *(f"    {line}" for line in block)]
+        inner = [line for entry in block for line in entry.splitlines()]
+        told += [f"for _ in range({many}):", *(f"    {line}" for line in inner)]
         place += many * len(block)
     return told
 
