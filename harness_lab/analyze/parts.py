@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from harness_lab.analyze.frames import as_names, group_codes, label, nodes_of
-from harness_lab.analyze.runs import run_codes
+from harness_lab.analyze.runs import tree_of
 from harness_lab.errors import InputError
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def ask_by(
 
 def _runs_by(nodes: pd.DataFrame, names: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
     """Yield the nodes of whole runs; a run belongs to the group of its root."""
-    run, root = run_codes(nodes)
-    group, keys = group_codes(nodes.iloc[root].reset_index(drop=True), names)
+    trees = tree_of(nodes)
+    group, keys = group_codes(nodes.iloc[trees.root].reset_index(drop=True), names)
     for number, key in enumerate(keys):
-        yield key, nodes[np.asarray(group == number)[run]].reset_index(drop=True)
+        yield key, nodes[np.asarray(group == number)[trees.codes]].reset_index(drop=True)

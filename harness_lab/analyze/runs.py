@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +20,7 @@ from harness_lab.analyze.frames import (
     is_true,
     nodes_of,
     text,
+    text_codes,
     whole_numbers,
 )
 
@@ -60,35 +62,85 @@ def run_table(settlements: Data) -> pd.DataFrame:
     [['completed', 8, 3]]
     """
     nodes = nodes_of(settlements)
+    return reduced(nodes, tree_of(nodes))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Trees:
+    """Which nodes belong together.
+
+    Parameters
+    ----------
+    codes : ndarray of int64, shape (nodes,)
+        The run of each node, numbered in order of appearance.
+    first, root : ndarray of int, shape (runs,)
+        The first row of each run, and that of its root.
+    """
+
+    codes: Ints
+    first: npt.NDArray[np.intp]
+    root: npt.NDArray[np.intp]
+
+    @property
+    def count(self) -> int:
+        """Runs."""
+        return self.first.size
+
+    @property
+    def single(self) -> bool:
+        """Whether every run is one node: then nothing has to be summed or taken apart."""
+        return self.count == self.codes.size
+
+    def add(self, values: Ints) -> Ints:
+        """Sum integers per run exactly."""
+        if self.single:
+            return values
+        if values.size and float(np.abs(values).max()) * values.size < EXACT:
+            return np.bincount(self.codes, weights=values, minlength=self.count).astype(np.int64)
+        total = np.zeros(self.count, dtype=np.int64)
+        np.add.at(total, self.codes, values)
+        return total
+
+    def many(self, which: Bools) -> Ints:
+        """Count the nodes of each run that are meant."""
+        if self.single:
+            return which.astype(np.int64)
+        return np.bincount(self.codes[which], minlength=self.count)
+
+    def at(self, series: pd.Series[Any], rows: npt.NDArray[np.intp]) -> Any:
+        """Return a column's values at one row of each run."""
+        return series if self.single else series.array.take(rows)
+
+
+def tree_of(nodes: pd.DataFrame) -> Trees:
+    """Tell the runs of a nodes frame apart and find their roots."""
     codes, first = _runs(nodes)
-    count = first.size
-    outcome = text(nodes, "outcome")
-    denied = outcome == "denied"
-    runs = pd.DataFrame({name: column(nodes, name).iloc[first].array for name in ("policy", "scenario", "run")})
-    root = _roots(nodes, codes, count)
-    for name in _ROOT:
-        runs[name] = column(nodes, name).iloc[root].array
-    runs["nodes"] = np.bincount(codes, minlength=count)
+    return Trees(codes=codes, first=first, root=_roots(nodes, codes, first.size))
+
+
+def reduced(nodes: pd.DataFrame, trees: Trees) -> pd.DataFrame:
+    """Return what :func:`run_table` describes, for nodes whose runs are told apart already."""
+    outcome, words = text_codes(nodes, "outcome")
+    denied, completed, unknown_end = (
+        np.asarray([word == wanted for word in words], dtype=np.bool_)[outcome]
+        for wanted in ("denied", "completed", "unknown")
+    )
+    found = {name: trees.at(column(nodes, name), trees.first) for name in ("policy", "scenario", "run")}
+    found |= {name: trees.at(column(nodes, name), trees.root) for name in _ROOT}
+    found["nodes"] = np.bincount(trees.codes, minlength=trees.count)
     for name in _SUMS:
-        unsure = _incomplete(nodes, name)
-        runs[name], known, unknown = _sum(nodes, name, codes, count, denied=denied, unsure=unsure)
-    runs["tokens"] = runs["input_total"] + runs["output"]
-    runs["cost_known"], runs["known_cost_nusd"], runs["unknown_nodes"] = unknown == 0, known, unknown
-    runs["wasted_nusd"] = _wasted(nodes, codes, count, outcome)
-    runs["overspent"] = _any(nodes, "overspent", codes, count)
-    return runs
+        found[name], known, unknown = _sum(nodes, name, trees, denied)
+    found["tokens"] = found["input_total"] + found["output"]
+    found |= {"cost_known": unknown == 0, "known_cost_nusd": known, "unknown_nodes": unknown}
+    lost = _lost(nodes, trees, ~completed & ~unknown_end)
+    found["wasted_nusd"] = _wasted(nodes, trees, lost, denied=denied, unknown_end=unknown_end)
+    found["overspent"] = _any(nodes, "overspent", trees)
+    return pd.DataFrame(found, copy=False)
 
 
 def root_rows(nodes: pd.DataFrame) -> npt.NDArray[np.intp]:
     """Return the row number of each run's root, runs in order of appearance."""
-    codes, first = _runs(nodes)
-    return _roots(nodes, codes, first.size)
-
-
-def run_codes(nodes: pd.DataFrame) -> tuple[Ints, npt.NDArray[np.intp]]:
-    """Return the number of each node's run, in order of appearance, and the row of each run's root."""
-    codes, first = _runs(nodes)
-    return codes, _roots(nodes, codes, first.size)
+    return tree_of(nodes).root
 
 
 def _runs(nodes: pd.DataFrame) -> tuple[Ints, npt.NDArray[np.intp]]:
@@ -99,7 +151,10 @@ def _runs(nodes: pd.DataFrame) -> tuple[Ints, npt.NDArray[np.intp]]:
     for key in keys:
         mixed = mixed * (int(key.max(initial=0)) + 1) + key
     codes = np.asarray(pd.factorize(mixed)[0] if len(keys) > 1 else mixed, dtype=np.int64)
-    return codes, np.unique(codes, return_index=True)[1]
+    rows = np.arange(codes.size, dtype=np.intp)
+    first = np.empty(int(codes.max(initial=-1)) + 1, dtype=np.intp)
+    first[codes[::-1]] = rows[::-1]  # the last to be written stays, which is the first of each run
+    return codes, first
 
 
 def _roots(nodes: pd.DataFrame, codes: Ints, count: int) -> npt.NDArray[np.intp]:
@@ -113,15 +168,17 @@ def _roots(nodes: pd.DataFrame, codes: Ints, count: int) -> npt.NDArray[np.intp]
     return order[np.searchsorted(codes[order], np.arange(count))]
 
 
-def _sum(
-    nodes: pd.DataFrame, name: str, codes: Ints, count: int, *, denied: Bools, unsure: Bools
-) -> tuple[Any, Any, Any]:
+def _sum(nodes: pd.DataFrame, name: str, trees: Trees, denied: Bools) -> tuple[Any, Ints, Ints]:
     """Return the sum per run (NA if a part is unknown), the sum of what is known, and how many parts are unknown."""
+    values, missing = _whole(nodes, name)
+    known, unknown = trees.add(values), trees.many((missing & ~denied) | _incomplete(nodes, name))
+    return _masked(known, unknown > 0), known, unknown
+
+
+def _whole(nodes: pd.DataFrame, name: str) -> tuple[Ints, Bools]:
+    """Return a column of whole numbers, 0 where unknown, and where it is unknown."""
     series = whole_numbers(nodes, name)
-    missing = (series.isna().to_numpy(dtype=bool) & ~denied) | unsure
-    known = _add(np.asarray(series.fillna(0), dtype=np.int64), codes, count)
-    unknown = np.bincount(codes[missing], minlength=count)
-    return pd.array(known, dtype="Int64").copy() if not unknown.any() else _masked(known, unknown > 0), known, unknown
+    return series.to_numpy(dtype=np.int64, na_value=0), series.isna().to_numpy(dtype=bool)
 
 
 def _incomplete(nodes: pd.DataFrame, name: str) -> Bools:
@@ -129,38 +186,34 @@ def _incomplete(nodes: pd.DataFrame, name: str) -> Bools:
     if name in COUNTED:
         return np.zeros(len(nodes), dtype=np.bool_)
     lower = is_false(nodes, "usage_known")
-    return lower & (text(nodes, "cost_source") != "recorded") if name == "cost_nusd" else lower
+    if name == "cost_nusd" and lower.any():
+        lower &= text(nodes, "cost_source") != "recorded"
+    return lower
 
 
 def _masked(values: Ints, unknown: Bools) -> Any:
     return pd.arrays.IntegerArray(values.copy(), unknown)
 
 
-def _add(values: Ints, codes: Ints, count: int) -> Ints:
-    """Sum integers per run exactly."""
-    if values.size and float(np.abs(values).max()) * values.size < EXACT:
-        return np.bincount(codes, weights=values, minlength=count).astype(np.int64)
-    total = np.zeros(count, dtype=np.int64)
-    np.add.at(total, codes, values)
-    return total
-
-
-def _wasted(nodes: pd.DataFrame, codes: Ints, count: int, outcome: npt.NDArray[Any]) -> Any:
-    """Spend of nodes that did not complete, and of all nodes below them."""
-    known_end = outcome != "unknown"
-    lost = (outcome != "completed") & known_end
-    parent = _parents(nodes, codes)
+def _lost(nodes: pd.DataFrame, trees: Trees, lost: Bools) -> Bools:
+    """Return the nodes that did not complete, and all nodes below them."""
+    if trees.single or not lost.any():
+        return lost
+    parent = _parents(nodes, trees.codes)
     has_parent = parent >= 0
     while True:
-        below = lost | (has_parent & lost[parent])
+        below: Bools = lost | (has_parent & lost[parent])
         if (below == lost).all():
-            break
+            return lost
         lost = below
-    cost = whole_numbers(nodes, "cost_nusd")
-    unknown_cost = (cost.isna().to_numpy(dtype=bool) & (outcome != "denied")) | _incomplete(nodes, "cost_nusd")
-    spent = cost.fillna(0).to_numpy(dtype=np.int64)
-    unsure = (lost & unknown_cost) | (~lost & ~known_end & (unknown_cost | (spent > 0)))
-    return _masked(_add(np.where(lost, spent, 0), codes, count), np.bincount(codes[unsure], minlength=count) > 0)
+
+
+def _wasted(nodes: pd.DataFrame, trees: Trees, lost: Bools, *, denied: Bools, unknown_end: Bools) -> Any:
+    """Spend of nodes that are lost."""
+    spent, missing = _whole(nodes, "cost_nusd")
+    unknown_cost = (missing & ~denied) | _incomplete(nodes, "cost_nusd")
+    unsure = (lost & unknown_cost) | (~lost & unknown_end & (unknown_cost | (spent > 0)))
+    return _masked(trees.add(np.where(lost, spent, 0)), trees.many(unsure) > 0)
 
 
 def _parents(nodes: pd.DataFrame, codes: Ints) -> npt.NDArray[np.intp]:
@@ -178,8 +231,8 @@ def _parents(nodes: pd.DataFrame, codes: Ints) -> npt.NDArray[np.intp]:
     return np.where(missing | (own[found] != wanted), -1, found)
 
 
-def _any(nodes: pd.DataFrame, name: str, codes: Ints, count: int) -> Any:
+def _any(nodes: pd.DataFrame, name: str, trees: Trees) -> Any:
     """Whether any node of a run has the flag; NA if none is known to and some are unknown."""
-    yes = np.bincount(codes[is_true(nodes, name)], minlength=count) > 0
-    open_ = np.bincount(codes[column(nodes, name).isna().to_numpy(dtype=bool)], minlength=count) > 0
+    yes = trees.many(is_true(nodes, name)) > 0
+    open_ = trees.many(column(nodes, name).isna().to_numpy(dtype=bool)) > 0
     return pd.arrays.BooleanArray(yes, open_ & ~yes)

@@ -106,7 +106,7 @@ def take(frame: pd.DataFrame, column: str, *, cluster: str | None) -> Sample:
     values, kinds = _values(frame, column), endings(frame)
     known = ~np.isnan(values)
     keep = known & (kinds != APART)
-    kept = frame.loc[keep]
+    kept = frame if keep.all() else frame.loc[keep]
     name, labels = choose_cluster(kept, values[keep], cluster)
     return Sample(
         amounts=values[keep], kinds=kinds[keep], spend=numbers(kept, "cost_nusd"), delivered=is_true(kept, "delivered"),
@@ -116,7 +116,7 @@ def take(frame: pd.DataFrame, column: str, *, cluster: str | None) -> Sample:
 
 
 def _policies(frame: pd.DataFrame) -> int:
-    if "policy" not in frame.columns:
+    if "policy" not in frame.columns or frame["policy"].isna().all():
         return 0
     names = [name for name in ("policy", "scenario") if name in frame.columns]
     return len(frame.loc[frame["policy"].notna(), names].drop_duplicates())
