@@ -17,6 +17,7 @@ from harness_lab.cli.tuned import write_config
 from harness_lab.errors import InputError
 
 if TYPE_CHECKING:
+    from harness_lab.settlements import Settlements
     from harness_lab.tune import Knob
 
 Records = Annotated[Path, typer.Argument(help="Settlements (Parquet), or records in a known format.")]
@@ -123,6 +124,12 @@ def ceiling(
         Path | None, typer.Option("--into", help="Experiment (TOML) whose last policy it goes into, for --write.")
     ] = None,
     key_file: Annotated[Path | None, typer.Option("--key-file", help="Sign the config with this key.")] = None,
+    simulate: Annotated[
+        bool, typer.Option("--simulate", help="Simulate it beside: where replay and simulation differ, and why.")
+    ] = False,
+    experiment: Annotated[
+        Path | None, typer.Option(help="World and policy (TOML) for --simulate; fitted to the records if not given.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Choose a ceiling: the smallest for a target (exits with 1 if declined), or with --failure-usd the cheapest."""
@@ -132,6 +139,15 @@ def ceiling(
     table = load(records)
     if write is not None and failure_usd is not None:
         raise InputError("--write", expected="a ceiling for a target", got="--failure-usd")
+    if experiment is not None and not simulate:
+        raise InputError("--experiment", expected="--simulate beside it", got=str(experiment))
+    if simulate:
+        given = {"--failure-usd": failure_usd, "--by": by or None, "--write": write}
+        other = [name for name, value in given.items() if value is not None]
+        if other:
+            raise InputError("--simulate", expected="a target alone beside it", got=", ".join(other))
+        _both_ways(table, channel, target, experiment, as_json=as_json)
+        return
     if failure_usd is None:
         found = choose(table, channel, target=target, by=by)  # type: ignore[arg-type]
         if write is not None and found.declined is None:
@@ -142,6 +158,20 @@ def ceiling(
         return
     cheapest = cheapest_ceiling(table, channel, failure_usd=failure_usd, retries=retries, by=by)  # type: ignore[arg-type]
     show(f"{cheapest.summary()}\n\n{cheapest.explain()}", cheapest.to_frame(), as_json=as_json)
+
+
+def _both_ways(table: Settlements, channel: str, target: float, file: Path | None, *, as_json: bool) -> None:
+    from harness_lab.simulate import load_experiment
+    from harness_lab.tune import ceiling_both_ways
+
+    world = None if file is None else load_experiment(file)
+    name = None if world is None else world.policies[-1].name
+    found = ceiling_both_ways(table, channel, target=target, experiment=world, policy=name)  # type: ignore[arg-type]
+    data = {
+        "replayed": found.replayed.to_frame(), "simulated_ceiling": found.simulated_ceiling, "world": found.world,
+        "trust": found.trust(), "ceilings": found.to_frame(),
+    }  # fmt: skip
+    show(f"{found.summary()}\n\n{found.explain()}", data, as_json=as_json)
 
 
 def price(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from harness_lab.plots.binding import plot_binding
 from harness_lab.plots.board import plot_board, plot_spread
+from harness_lab.plots.both_ways import plot_both_ways
 from harness_lab.plots.ceilings import plot_ceiling_curve, plot_ceiling_tradeoff
 from harness_lab.plots.compare import plot_differences, plot_metric, plot_policies
 from harness_lab.plots.distribution import plot_incidence
@@ -24,6 +25,7 @@ __all__ = [
     "draw_empty",
     "plot_binding",
     "plot_board",
+    "plot_both_ways",
     "plot_ceiling_curve",
     "plot_ceiling_tradeoff",
     "plot_chances",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from harness_lab.tune.both_ways import ceiling_both_ways
+from harness_lab.tune.both_ways_result import CeilingBothWays
 from harness_lab.tune.confirm import Tuned
 from harness_lab.tune.knobs import Bound, Knob
 from harness_lab.tune.parameters import Parameter, parameters, with_parameter
@@ -12,12 +14,14 @@ from harness_lab.tune.steps import StepEffects, one_step_more
 
 __all__ = [
     "Bound",
+    "CeilingBothWays",
     "Knob",
     "Parameter",
     "RaceResult",
     "Sensitivity",
     "StepEffects",
     "Tuned",
+    "ceiling_both_ways",
     "one_step_more",
     "parameters",
     "race",
