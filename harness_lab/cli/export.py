@@ -134,9 +134,9 @@ def _write(written: Export, out: str) -> list[Path]:
 
 def _check(written: Export, tuned: TunedConfig, file: Path) -> Any:
     from harness_lab.export.check import check_export
-    from harness_lab.simulate import load_experiment
+    from harness_lab.cli.experiments import load_experiment
 
-    return check_export(replace(written, losses=()), tuned.policy, load_experiment(file))
+    return check_export(replace(written, losses=()), tuned, load_experiment(file))
 
 
 def _data(written: Export, tuned: TunedConfig, places: list[Path], checked: Any) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from harness_lab.export.targets.amounts import Unfit
@@ -9,13 +11,14 @@ from harness_lab.export.targets.base import Carried, Draft, Loss, Target
 from harness_lab.export.values import SCOPES, Value, childless, same_scopes, values_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from harness_lab.export.document import Evidence
     from harness_lab.export.targets.base import Knob
     from harness_lab.export.values import Scope
     from harness_lab.policies import PolicySpec
 
+    StandIns = Mapping[str, "StandIn"]
     Derive = Callable[[Knob, Value], tuple[Value, Evidence] | str]
     """Derives a value again for a knob's scope, with what stands behind it; a text says why it cannot."""
 
@@ -33,7 +36,25 @@ _HOLDS = {
 }
 
 
-def carry(draft: Draft, target: Target, derive: Derive | None = None) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StandIn:
+    """An amount that a knob is told in place of a value which the target cannot express.
+
+    Parameters
+    ----------
+    value : str
+        ``module.parameter`` that it stands in for.
+    amount : float
+        In the knob's quantity, in our units.
+    """
+
+    value: str
+    amount: float
+
+
+def carry(
+    draft: Draft, target: Target, derive: Derive | None = None, stand_ins: StandIns = MappingProxyType({})
+) -> None:
     """Carry every value of the draft's policy that the target has a knob for, and list the others as lost.
 
     How a module answers (its axes) is listed where something of it is carried; else the loss of its amounts says it.
@@ -44,6 +65,8 @@ def carry(draft: Draft, target: Target, derive: Derive | None = None) -> None:
     refused: dict[str, str] = {}
     for knob in target.knobs:
         _turn(draft, knob, values, covered, refused, derive)
+        if knob.key in stand_ins and draft.values.get(knob.key) is None:
+            _stand_in(draft, knob, stand_ins[knob.key], refused)
     target.rest(draft)
     written = {one.value.partition(".")[0] for one in draft.carried}
     said = {value.name.partition(".")[0] for value in values if value.quantity is not None} - written
@@ -106,6 +129,18 @@ def _turn(
         Carried(
             value=tightest.name, key=knob.key, written=written, unit=knob.unit, scope=knob.scope, note=knob.note,
             adjusted=adjusted, reported=knob.reported,
+        )
+    )  # fmt: skip
+
+
+def _stand_in(draft: Draft, knob: Knob, one: StandIn, refused: dict[str, str]) -> None:
+    refused[one.value] = f"is not bounded there; {knob.key} stands in for it, counted over {knob.scope}"
+    written, adjusted = knob.amount.write(one.amount)
+    draft.values[knob.key] = written
+    draft.carried.append(
+        Carried(
+            value=one.value, key=knob.key, written=written, unit=knob.unit, scope=knob.scope, reported=knob.reported,
+            adjusted="; ".join(text for text in (adjusted, "stands in for it") if text), note=knob.note,
         )
     )  # fmt: skip
 

@@ -7,6 +7,9 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from harness_lab.analyze.compare import compare
+from harness_lab.export.config import TunedConfig
+from harness_lab.export.decisions import by_run, differing
+from harness_lab.export.turns import with_names, with_turns
 from harness_lab.simulate.result import DecisionCheck
 from harness_lab.stats.estimates import percent
 
@@ -17,9 +20,6 @@ if TYPE_CHECKING:
     from harness_lab.export.writers import Export
     from harness_lab.policies import PolicySpec
     from harness_lab.simulate import Experiment
-    from harness_lab.simulate.result import Result
-
-Answer = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -39,6 +39,8 @@ class ExportCheck:
         Completion, spend and waste under both, on the same luck.
     losses : tuple of str
         What the target cannot express.
+    unsimulated : tuple of str
+        What is not in the simulation, or only nearly: its figures say nothing about that.
     """
 
     target: str
@@ -47,6 +49,7 @@ class ExportCheck:
     differing_runs: int
     comparison: Comparison
     losses: tuple[str, ...]
+    unsimulated: tuple[str, ...] = ()
 
     @property
     def same(self) -> bool:
@@ -64,6 +67,7 @@ class ExportCheck:
             share = percent(self.differing_runs / self.runs) if self.runs else "an unknown share"
             lines += [f"{share} of the runs are treated differently. On the same luck:", self.comparison.summary()]
         lines += [f"- cannot be expressed: {loss}" for loss in self.losses]
+        lines += [f"- not simulated: {text}" for text in self.unsimulated]
         return "\n".join(lines)
 
     def explain(self) -> str:
@@ -81,15 +85,15 @@ class ExportCheck:
         return f"<pre>{escape(self.summary())}</pre>"
 
 
-def check_export(written: Export, policy: PolicySpec, experiment: Experiment) -> ExportCheck:
+def check_export(written: Export, config: TunedConfig | PolicySpec, experiment: Experiment) -> ExportCheck:
     """Simulate what a target would enforce beside the policy that was exported.
 
     Parameters
     ----------
     written : Export
         What was written; it is read back from its files.
-    policy : PolicySpec
-        What it came from.
+    config : TunedConfig or PolicySpec
+        What it came from. What it holds single agents to is simulated for children of that name.
     experiment : Experiment
         Workload, provider, runs and seed; its policies are not used.
 
@@ -98,42 +102,33 @@ def check_export(written: Export, policy: PolicySpec, experiment: Experiment) ->
     ExportCheck
         Decisions that differ, and what that costs.
     """
-    back = replace(written.read_back(), name=f"as {written.target.name} enforces it")
-    origin = replace(policy, name="as tuned")
-    result = experiment.with_policies(origin, back).run(decisions=True)
-    mine, theirs = (_by_run(result, one.name) for one in (origin, back))
+    policy, agents = (config.policy, config.agents) if isinstance(config, TunedConfig) else (config, ())
+    back = replace(with_turns(written.read_back(), written.agents_back()), name=f"as {written.target.name} enforces it")
+    origin, left_out = without_periods(replace(with_turns(policy, agents), name="as tuned"), experiment)
+    back, also = without_periods(back, experiment)
+    result = with_names(experiment.with_policies(origin, back)).run(decisions=True)
+    mine, theirs = (by_run(result, one.name) for one in (origin, back))
     pairs = [(mine.get(run, []), theirs.get(run, [])) for run in sorted(mine.keys() | theirs.keys())]
     decisions = DecisionCheck(
         compared=sum(max(len(ours), len(other)) for ours, other in pairs),
-        differing=sum(_differing(ours, other) for ours, other in pairs),
+        differing=sum(differing(ours, other) for ours, other in pairs),
     )
-    differing = sum(ours != other for ours, other in pairs)
     return ExportCheck(
         target=written.target.name,
         decisions=decisions,
         runs=experiment.runs,
-        differing_runs=differing,
+        differing_runs=sum(ours != other for ours, other in pairs),
         comparison=compare(result.settlements, baseline=origin.name),
         losses=tuple(str(loss) for loss in written.losses),
+        unsimulated=(*written.unsimulated(), *dict.fromkeys((*left_out, *also))),
     )
 
 
-def _differing(ours: list[Answer], theirs: list[Answer]) -> int:
-    """Count answers that differ, and those that only one list has."""
-    shared = sum(mine != other for mine, other in zip(ours, theirs, strict=False))
-    return shared + abs(len(ours) - len(theirs))
-
-
-def _by_run(result: Result, policy: str) -> dict[int, list[Answer]]:
-    """Return each run's answers in order: node, question, call, attempt, and whether it was admitted or waits.
-
-    Codes are left out, since the same refusal has other names elsewhere; a deadline shows in what follows it.
-    """
-    found: dict[int, list[Answer]] = {}
-    rows = result.decisions
-    if rows is None:
-        return found
-    mine = rows.loc[rows["policy"] == policy, ["run", "node", "question", "call", "attempt", "answer"]]
-    for run, *asked, answer in mine.itertuples(index=False, name=None):
-        found.setdefault(run, []).append((*asked, answer if answer in ("granted", "waits") else "refused"))
-    return found
+def without_periods(policy: PolicySpec, experiment: Experiment) -> tuple[PolicySpec, tuple[str, ...]]:
+    """Leave out what outlives a run where every run is alone, and say so; where runs arrive together it stays."""
+    if experiment.workload.arrivals is not None or policy.scope == "run":
+        return policy, ()
+    kept = tuple(module for module in policy.modules if getattr(module, "scope", "run") == "run")
+    why = "outlives a run, and the runs of this workload are alone: give it arrivals"
+    gone = [module for module in policy.modules if module not in kept]
+    return replace(policy, modules=kept), tuple(f"{getattr(one, 'name', one.kind)}: {why}" for one in gone)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -21,9 +22,10 @@ from harness_lab.export.targets.base import Draft, Target
 from harness_lab.policies import PolicySpec
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from harness_lab.export.carry import Derive
+    from harness_lab.export.carry import Derive, StandIns
+    from harness_lab.export.document import AgentLimits
     from harness_lab.export.targets.base import Carried, Files, Loss, Values
 
 _UNKNOWN = Provenance(date="1970-01-01", harness_lab="unknown")
@@ -76,8 +78,19 @@ class Export:
         return "\n".join(f"--- {path}\n{text}" for path, text in self.files.items())
 
     def read_back(self) -> PolicySpec:
-        """Return what the target enforces when it is told these files, as a policy that can be simulated."""
+        """Return what the target enforces when it is told these files, as a policy that can be simulated.
+
+        What it holds single agents to is beside it: :meth:`agents_back`.
+        """
         return read_back(self.target, self.files, form=self.form)
+
+    def agents_back(self) -> tuple[AgentLimits, ...]:
+        """Return what the target holds single agents to when it is told these files."""
+        return read_told(self.target, self.files, form=self.form).agents
+
+    def unsimulated(self) -> tuple[str, ...]:
+        """Return what of the files is not simulated when they are read back, or only nearly, a line each."""
+        return read_told(self.target, self.files, form=self.form).unsimulated
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per value: ``value, key, written, unit, scope, note``; what is lost has no key."""
@@ -132,6 +145,7 @@ def export(
     form: str | None = None,
     mode: Mode | None = None,
     derive: Derive | None = None,
+    stand_ins: StandIns = MappingProxyType({}),
 ) -> Export:
     """Write a config for a target, and read it back.
 
@@ -148,6 +162,9 @@ def export(
     derive : callable, optional
         Derives a value again where the target counts over another scope; see
         :func:`harness_lab.export.scopes.from_records`. Without, such a value is refused and listed as lost.
+    stand_ins : mapping of str to StandIn
+        By key of the knob: an amount that stands in for a value which the target cannot express; it is written where
+        nothing else is, and the value stays listed as lost.
 
     Raises
     ------
@@ -158,7 +175,7 @@ def export(
     chosen = _form(place, form)
     whole = config if isinstance(config, TunedConfig) else TunedConfig(config, provenance=_UNKNOWN)
     draft = Draft(config=_in_mode(whole, place, mode))
-    carry(draft, place, derive)
+    carry(draft, place, derive, stand_ins)
     files = place.forms[chosen].write(draft.values, _header(whole, draft, place))
     _check(place.forms[chosen].read(files), draft.values, place.name)
     return Export(
@@ -190,19 +207,59 @@ def read_back(target: str | Target, files: Mapping[str, str] | str, *, form: str
     InputError
         If they cannot be read.
     """
+    return read_told(target, files, form=form).policy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What a target enforces when it is told something.
+
+    Parameters
+    ----------
+    policy : PolicySpec
+        For every run and agent.
+    agents : tuple of AgentLimits
+        For single agents, by name.
+    unsimulated : tuple of str
+        What no policy answers as the target does, a line each.
+    """
+
+    policy: PolicySpec
+    agents: tuple[AgentLimits, ...] = ()
+    unsimulated: tuple[str, ...] = ()
+
+
+def read_told(target: str | Target, files: Mapping[str, str] | str, *, form: str | None = None) -> Told:
+    """Return what a target enforces when it is told these files, with what it holds single agents to.
+
+    Parameters and errors are those of :func:`read_back`.
+    """
     place = target_of(target)
-    chosen = _form(place, form)
+    language = place.forms[_form(place, form)]
+    return told(place, lambda: language.read({"": files} if isinstance(files, str) else files))
+
+
+def told(place: Target, values: Callable[[], Values]) -> Told:
+    """Return what a target enforces when it is told the values that a callable reads.
+
+    Raises
+    ------
+    InputError
+        If they cannot be read, or are no settings of it.
+    """
     try:
-        values = place.forms[chosen].read({"": files} if isinstance(files, str) else files)
-        if "policy" in values:
-            return PolicySpec.from_dict(values["policy"])
-        modules = place.model(values)
+        said = values()
+        agents, unsimulated = place.agents(said), place.unsimulated(said)
+        if "policy" in said:
+            return Told(policy=PolicySpec.from_dict(said["policy"]), agents=agents)
+        modules = place.model(said)
     except InputError:
         raise
     except (AttributeError, KeyError, TypeError, ValueError, ArithmeticError) as error:
         got = f"{type(error).__name__}: {error}"
         raise InputError(f"files for {place.name}", expected="settings as they were written", got=got) from None
-    return PolicySpec(name=f"as {place.name} enforces it", modules=modules, at_limit=place.at_limit)
+    policy = PolicySpec(name=f"as {place.name} enforces it", modules=modules, at_limit=place.at_limit)
+    return Told(policy=policy, agents=agents, unsimulated=unsimulated)
 
 
 def _form(place: Target, form: str | None) -> str:

@@ -44,7 +44,7 @@ def test_the_shipped_config_goes_to_every_target_and_is_simulated_as_it_enforces
     for form in TARGETS[target].forms:
         written = export(config, target, form=form)
         assert written.files
-        found = check_export(written, config.policy, experiment)
+        found = check_export(written, config, experiment)
         assert found.decisions.compared > 500
         assert found.same == (target in ("env", "toml"))
         assert ("treated differently" in found.summary()) != found.same

@@ -90,10 +90,7 @@ def test_every_value_is_carried_or_listed_as_lost(target: str, form: str, config
         assert value.name in told or implied or module in whole or value.quantity == "floor", str(value)
 
 
-UNSIMULATED = {
-    "agents.job_max_runtime_seconds",
-    "budget.deadlineMs",
-}  # of no module's: listed as lost, or a root's time
+UNSIMULATED = {"agents.job_max_runtime_seconds"}  # of no module's: listed as lost
 
 
 @pytest.mark.parametrize("target", [name for name, one in TARGETS.items() if one.knobs])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Json:
-    """A JSON object.
+class OneFile(ABC):
+    """A language in which everything stands in one file.
 
     Parameters
     ----------
@@ -32,127 +33,125 @@ class Json:
     file: str
     keys: tuple[str, ...]
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Where it lies."""
+        return (self.file,)
+
     def write(self, values: Values, header: tuple[str, ...]) -> dict[str, str]:
-        """Return the file; JSON has no comments."""
-        return {self.file: _json(nest(values)) + "\n"}
+        """Return the file."""
+        return {self.file: self.text(values, header)}
 
     def read(self, files: Files) -> Values:
         """Return what it holds."""
-        return pick(mapping(parsed(only_file(files, self.file), what=self.file), what=self.file), self.keys)
+        return pick(mapping(self.data(only_file(files, self.file)), what=self.file), self.keys)
+
+    @abstractmethod
+    def text(self, values: Values, header: tuple[str, ...]) -> str:
+        """Return the file's content."""
+
+    @abstractmethod
+    def data(self, text: str) -> Any:
+        """Return what a content says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TypeScript:
+class Json(OneFile):
+    """A JSON object; it has no comments."""
+
+    def text(self, values: Values, header: tuple[str, ...]) -> str:
+        """Return the object."""
+        return _json(nest(values)) + "\n"
+
+    def data(self, text: str) -> Any:
+        """Return the object."""
+        return parsed(text, what=self.file)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypeScript(OneFile):
     """A constant of a declared type.
 
     Parameters
     ----------
-    file, keys
-        As for :class:`Json`.
     constant, type : str
         Its name and the type that the compiler holds it against.
     imports : str
         Line that brings the type in.
-    renamed : dict of str to str
+    renamed : tuple of (str, str)
         Keys that are spelt otherwise in TypeScript.
     """
 
-    file: str
-    keys: tuple[str, ...]
     constant: str
     type: str
     imports: str = ""
     renamed: tuple[tuple[str, str], ...] = ()
 
-    def write(self, values: Values, header: tuple[str, ...]) -> dict[str, str]:
-        """Return the file."""
+    def text(self, values: Values, header: tuple[str, ...]) -> str:
+        """Return the constant; what is None is left out."""
         there = dict(self.renamed)
         plain = {there.get(key, key): value for key, value in values.items() if value is not None}
         lines = f"{self.imports}\n\n" if self.imports else ""
         body = f"export const {self.constant}: {self.type} = {_json(nest(plain))};\n"
-        return {self.file: comments(header, "//") + lines + body}
+        return comments(header, "//") + lines + body
+
+    def data(self, text: str) -> Any:
+        """Return the constant."""
+        return parsed(
+            between(text, f"export const {self.constant}: {self.type} = ", ";\n", what=self.file), what=self.file
+        )
 
     def read(self, files: Files) -> Values:
-        """Return what it holds."""
-        begin = f"export const {self.constant}: {self.type} = "
-        data = parsed(between(only_file(files, self.file), begin, ";\n", what=self.file), what=self.file)
+        """Return what it holds, by our keys."""
         there = dict(self.renamed)
-        found = pick(mapping(data, what=self.file), tuple(there.get(key, key) for key in self.keys))
+        data = mapping(self.data(only_file(files, self.file)), what=self.file)
+        found = pick(data, tuple(there.get(key, key) for key in self.keys))
         here = {other: key for key, other in self.renamed}
         return {here.get(key, key): value for key, value in found.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Php:
-    """A file that returns an array.
+class Php(OneFile):
+    """A file that returns an array."""
 
-    Parameters
-    ----------
-    file, keys
-        As for :class:`Json`.
-    """
-
-    file: str
-    keys: tuple[str, ...]
-
-    def write(self, values: Values, header: tuple[str, ...]) -> dict[str, str]:
+    def text(self, values: Values, header: tuple[str, ...]) -> str:
         """Return the file."""
         body = php.array(nest(values))
-        return {self.file: f"<?php\n\n{comments(header, '//')}declare(strict_types=1);\n\nreturn {body};\n"}
+        return f"<?php\n\n{comments(header, '//')}declare(strict_types=1);\n\nreturn {body};\n"
 
-    def read(self, files: Files) -> Values:
-        """Return what it holds."""
-        body = between(only_file(files, self.file), "\nreturn ", ";\n", what=self.file)
-        return pick(mapping(php.read(body, what=self.file), what=self.file), self.keys)
+    def data(self, text: str) -> Any:
+        """Return the array."""
+        return php.read(between(text, "\nreturn ", ";\n", what=self.file), what=self.file)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Toml:
-    """A TOML file; it has no null, so what is None is left out.
+class Toml(OneFile):
+    """A TOML file; it has no null, so what is None is left out."""
 
-    Parameters
-    ----------
-    file, keys
-        As for :class:`Json`.
-    """
-
-    file: str
-    keys: tuple[str, ...]
-
-    def write(self, values: Values, header: tuple[str, ...]) -> dict[str, str]:
-        """Return the file."""
+    def text(self, values: Values, header: tuple[str, ...]) -> str:
+        """Return the tables."""
         plain = {key: value for key, value in values.items() if value is not None}
-        return {self.file: comments(header, "#") + tomli_w.dumps(nest(plain))}
+        return comments(header, "#") + tomli_w.dumps(nest(plain))
 
-    def read(self, files: Files) -> Values:
-        """Return what it holds."""
+    def data(self, text: str) -> Any:
+        """Return the tables."""
         try:
-            data = tomllib.loads(only_file(files, self.file))
+            return tomllib.loads(text)
         except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise InputError(self.file, expected="TOML", got=str(error)) from None
-        return pick(data, self.keys)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Yaml:
-    """A YAML file in block style.
+class Yaml(OneFile):
+    """A YAML file in block style."""
 
-    Parameters
-    ----------
-    file, keys
-        As for :class:`Json`.
-    """
+    def text(self, values: Values, header: tuple[str, ...]) -> str:
+        """Return the blocks."""
+        return comments(header, "#") + yaml.block(nest(values))
 
-    file: str
-    keys: tuple[str, ...]
-
-    def write(self, values: Values, header: tuple[str, ...]) -> dict[str, str]:
-        """Return the file."""
-        return {self.file: comments(header, "#") + yaml.block(nest(values))}
-
-    def read(self, files: Files) -> Values:
-        """Return what it holds."""
-        return pick(mapping(yaml.read(only_file(files, self.file), what=self.file), what=self.file), self.keys)
+    def data(self, text: str) -> Any:
+        """Return what the file holds."""
+        return yaml.read(text, what=self.file)
 
 
 def _json(data: Any) -> str:

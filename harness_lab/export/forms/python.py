@@ -11,6 +11,8 @@ from harness_lab.errors import InputError
 from harness_lab.export.forms.text import comments, mapping, nest, only_file, pick
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from harness_lab.export.targets.base import Files, Values
 
 
@@ -44,6 +46,11 @@ class Python:
     decimals: tuple[str, ...] = ()
     beside: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Where it lies."""
+        return (self.file,)
+
     def write(self, values: Values, header: tuple[str, ...]) -> dict[str, str]:
         """Return the file."""
         apart = dict(self.beside)
@@ -54,7 +61,13 @@ class Python:
         return {self.file: f"{comments(header, '#')}{lines}{self.constant} = {body}\n{more}"}
 
     def read(self, files: Files) -> Values:
-        """Return what it holds."""
+        """Return what the constant holds; in a file without it, what is said by our names anywhere.
+
+        Raises
+        ------
+        InputError
+            If it is no Python, or says two things by one name.
+        """
         text = only_file(files, self.file)
         try:
             tree = ast.parse(text)
@@ -62,10 +75,24 @@ class Python:
             raise InputError(self.file, expected="Python", got=str(error)) from None
         found = {_target(node): node.value for node in tree.body if isinstance(node, ast.Assign)}
         if self.constant not in found:
-            raise InputError(self.file, expected=f"an assignment to {self.constant}", got=sorted(found))
+            return self._anywhere(tree)
         data = mapping(self._data(found[self.constant]), what=self.constant)
         apart = {key: _literal(found[name], self.file) for key, name in self.beside if name in found}
         return pick(data, self.keys) | apart
+
+    def _anywhere(self, tree: ast.Module) -> Values:
+        """Return the literals that are given by our names as keywords or keys of a dict, in code of one's own."""
+        names = {key.rpartition(".")[2]: key for key in self.keys if key not in dict(self.beside)}
+        said = [(names[name], node) for name, node in _named(tree) if name in names and not isinstance(node, ast.Name)]
+        values: Values = {}
+        for key, node in said:
+            value = _literal(node, self.file)
+            if values.setdefault(key, value) != value:
+                raise InputError(self.file, expected=f"one {key}", got=[values[key], value])
+        if not values:
+            expected = f"an assignment to {self.constant}, or {', '.join(names)} by name"
+            raise InputError(self.file, expected=expected, got="neither")
+        return values
 
     def _wrapped(self, key: str, value: Any) -> Any:
         return Decimal(repr(value)) if key in self.decimals and value is not None else value
@@ -89,6 +116,20 @@ def _dict(value: Any, indent: str = "") -> str:
         return repr(value)
     rows = "".join(f"{indent}    {key!r}: {_dict(item, indent + '    ')},\n" for key, item in value.items())
     return "{\n" + rows + indent + "}"
+
+
+def _named(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the keywords of calls and the text keys of dicts, with what is given by them."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            yield from ((word.arg, word.value) for word in node.keywords if word.arg is not None)
+        elif isinstance(node, ast.Dict):
+            pairs = zip(node.keys, node.values, strict=True)
+            yield from (
+                (key.value, value)
+                for key, value in pairs
+                if isinstance(key, ast.Constant) and isinstance(key.value, str)
+            )
 
 
 def _target(node: ast.Assign) -> str:

@@ -118,6 +118,10 @@ class Knob:
 class Form(Protocol):
     """A language that a target's settings can be written in."""
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Where its files usually lie, from the top of a project; ``*`` stands for a name."""
+
     def write(self, values: Values, header: tuple[str, ...]) -> dict[str, str]:
         """Return the files; `header` goes into comments where the language has any."""
 
@@ -161,6 +165,11 @@ def _nothing(draft: Draft) -> None:
     """Carry nothing more."""
 
 
+def _none(values: Values) -> tuple[Any, ...]:
+    """Return nothing."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
     """A place that limits are exported to.
@@ -187,6 +196,11 @@ class Target:
         What happens there at a limit, where it is more than a stop.
     version : str
         The version whose settings these are.
+    agents : callable
+        Returns what the target holds single agents to when it is told `values`.
+    unsimulated : callable
+        Returns what of `values` no policy answers as the target does, a line each; it is not in a simulation, or only
+        nearly.
     """
 
     name: str
@@ -199,6 +213,8 @@ class Target:
     rest: Callable[[Draft], None] = _nothing
     at_limit: AtLimit | None = None
     version: str = ""
+    agents: Callable[[Values], tuple[AgentLimits, ...]] = _none
+    unsimulated: Callable[[Values], tuple[str, ...]] = _none
 
 
 def no_children(draft: Draft, key: str, written: Any, unit: str, *, instead_of: tuple[str, ...]) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from harness_lab.export.document import AgentLimits
 from harness_lab.export.targets.base import Carried, Draft, Loss, label, no_children
 from harness_lab.export.targets.modules import meter, tree
 from harness_lab.export.values import childless
 
 if TYPE_CHECKING:
-    from harness_lab.export.document import AgentLimits
     from harness_lab.policies import ModuleSpec, PolicySpec
 
 KEY_AGENTS, KEY_DENY = "agents", "permissions.deny"
@@ -68,12 +68,25 @@ def _agent(draft: Draft, agent: AgentLimits, shared: int | None, name: str) -> d
     return entry
 
 
+def claude_agents(agents: list[dict[str, Any]]) -> tuple[AgentLimits, ...]:
+    """Return what agents are held to by their own files or entries."""
+    return tuple(
+        AgentLimits(
+            name=agent["name"], description=agent.get("description", ""), max_calls=agent.get("maxTurns"),
+            model=agent.get("model"), disallowed_tools=_words(agent.get("disallowedTools", ())),
+        )
+        for agent in agents
+    )  # fmt: skip
+
+
+def _words(told: str | list[str]) -> tuple[str, ...]:
+    """Return tools, which a person may have written as one text with commas."""
+    return tuple(word.strip() for word in told.split(",")) if isinstance(told, str) else tuple(told)
+
+
 def claude_model(
     *, turns: int | None, dollars: float | None, children: int | None, depth: int | None, denied: list[str]
 ) -> tuple[ModuleSpec, ...]:
-    """Return modules that answer as the client does.
-
-    Turns of single agents are not among them: a policy has no limits by agent.
-    """
+    """Return modules that answer as the client does; turns of single agents are beside them (:func:`claude_agents`)."""
     limits = tree(max_depth=0) if AGENT_TOOL in denied else tree(max_depth=depth, max_concurrent=children)
     return (*limits, *meter(calls=turns, whose="root"), *meter(cost_usd=dollars))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness_lab.export.forms.data import Json
 from harness_lab.export.forms.python import Python
 from harness_lab.export.targets.amounts import INT32, Count, Dollars
 from harness_lab.export.targets.base import Draft, Knob, Target, Values
-from harness_lab.export.targets.claude import KEY_AGENTS, KEY_DENY, claude_extra, claude_model
+from harness_lab.export.targets.claude import KEY_AGENTS, KEY_DENY, claude_agents, claude_extra, claude_model
+
+if TYPE_CHECKING:
+    from harness_lab.export.document import AgentLimits
 
 CHILDREN, DEPTH = "env.CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS", "env.CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH"
 KEYS = ("max_turns", "max_budget_usd", "disallowed_tools", CHILDREN, DEPTH, "agents")
@@ -67,6 +70,11 @@ def _model(values: Values) -> Any:
     )  # fmt: skip
 
 
+def _agents(values: Values) -> tuple[AgentLimits, ...]:
+    told: dict[str, dict[str, Any]] = values.get(KEY_AGENTS, {})
+    return claude_agents([{"name": name, **agent} for name, agent in told.items()])
+
+
 def _int(text: str | None) -> int | None:
     return None if text is None else int(text)
 
@@ -82,4 +90,5 @@ TARGET = Target(
     },
     model=_model,
     rest=_extra,
+    agents=_agents,
 )

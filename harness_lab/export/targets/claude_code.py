@@ -14,7 +14,7 @@ from harness_lab.export.forms import yaml
 from harness_lab.export.forms.text import mapping, parsed, quoted
 from harness_lab.export.targets.amounts import INT32, Count, Dollars
 from harness_lab.export.targets.base import Draft, Knob, Target, Values
-from harness_lab.export.targets.claude import KEY_AGENTS, KEY_DENY, claude_extra, claude_model
+from harness_lab.export.targets.claude import KEY_AGENTS, KEY_DENY, claude_agents, claude_extra, claude_model
 from harness_lab.export.targets.names import slugs
 
 if TYPE_CHECKING:
@@ -56,6 +56,11 @@ KNOBS = (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folder:
     """Flags for the command line, settings and agent files, as a project keeps them."""
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Where they lie."""
+        return (FLAGS, SETTINGS, f"{AGENTS}*.md")
 
     def write(self, values: Values, header: tuple[str, ...]) -> dict[str, str]:
         """Return the files."""
@@ -134,5 +139,5 @@ def _model(values: Values) -> Any:
 
 TARGET = Target(
     name="claude-code", title="Claude Code", version="2.1.332", knobs=KNOBS, forms={"files": Folder()}, model=_model,
-    rest=_extra,
+    rest=_extra, agents=lambda values: claude_agents(values.get(KEY_AGENTS, [])),
 )  # fmt: skip

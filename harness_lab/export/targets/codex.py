@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import tomli_w
 
+from harness_lab.export.document import AgentLimits
 from harness_lab.export.forms.data import Toml
 from harness_lab.export.forms.text import quoted
 from harness_lab.export.targets.amounts import INT32, Count, Seconds
@@ -51,6 +52,11 @@ class ConfigToml:
 
     main: Toml = field(default_factory=lambda: Toml(file=".codex/config.toml", keys=KEYS))
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Where they lie."""
+        return (self.main.file, ".codex/agents/*.toml")
+
     def write(self, values: Values, header: tuple[str, ...]) -> dict[str, str]:
         """Return the files."""
         agents: list[dict[str, Any]] = values.get("agents", [])
@@ -90,7 +96,18 @@ def _model(values: Values) -> tuple[ModuleSpec, ...]:
     return tree(max_depth=values.get(DEPTH), max_concurrent=values.get(CHILDREN))
 
 
+def _agents(values: Values) -> tuple[AgentLimits, ...]:
+    told: list[dict[str, Any]] = values.get("agents", [])
+    return tuple(AgentLimits(name=agent["name"], model=agent.get("model")) for agent in told)
+
+
+def _unsimulated(values: Values) -> tuple[str, ...]:
+    seconds = values.get(RUNTIME)
+    why = "times workers of batch jobs alone, of which the simulator has none"
+    return () if seconds is None else (f"{RUNTIME} = {seconds}: {why}",)
+
+
 TARGET = Target(
     name="codex", title="Codex CLI", version="0.171", knobs=KNOBS, forms={"toml": ConfigToml()}, model=_model,
-    rest=_extra,
+    rest=_extra, agents=_agents, unsimulated=_unsimulated,
 )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from harness_lab.export.document import AgentLimits
 from harness_lab.export.forms import yaml
 from harness_lab.export.forms.text import comments, mapping, only_file, pick
 from harness_lab.export.targets.amounts import INT32, Count, Seconds
@@ -38,6 +39,11 @@ class AgentsYaml:
 
     file: str = "agents.yaml"
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Where it lies: in a project of one's own, or as the command line makes one."""
+        return (self.file, "config/agents.yaml", "src/*/config/agents.yaml")
+
     def write(self, values: Values, header: tuple[str, ...]) -> dict[str, str]:
         """Return the file."""
         return {self.file: comments(header, "#") + yaml.block(values[AGENTS])}
@@ -68,11 +74,21 @@ def _extra(draft: Draft) -> None:
 
 
 def _model(values: Values) -> tuple[ModuleSpec, ...]:
-    """Return the limits of all agents: those of the agent that may do most."""
+    """Return the limits of all agents: those of the agent that may do most.
+
+    What each of them has of its own is beside them (:func:`_agents`); which of them is the main one, no file says.
+    """
     calls, seconds = ([own.get(key) for own in values[AGENTS].values()] for key in KEYS)
     most = None if None in calls or not calls else max(calls)
     longest = None if None in seconds or not seconds else max(seconds)
     return (*tree(timeout_s=longest, on_timeout="detach"), *meter(calls=most, whose="node"))
+
+
+def _agents(values: Values) -> tuple[AgentLimits, ...]:
+    told = values[AGENTS].items()
+    return tuple(
+        AgentLimits(name=name, max_calls=own.get("max_iter"), model=own.get("llm")) for name, own in told if name != ANY
+    )
 
 
 TARGET = Target(
@@ -84,4 +100,5 @@ TARGET = Target(
     model=_model,
     at_limit=AtLimit(then="wrap-up"),
     rest=_extra,
+    agents=_agents,
 )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from harness_lab.errors import InputError
 from harness_lab.export.forms.text import comments, only_file
 from harness_lab.export.targets.base import Target
-from harness_lab.export.targets.whole import modules, whole
+from harness_lab.export.targets.whole import agents, modules, whole
 from harness_lab.policies.spec import MODULES
 
 if TYPE_CHECKING:
@@ -29,6 +29,11 @@ class Shell:
     """Assignments, one a line, quoted for a POSIX shell."""
 
     file: str = "harness-lab.env"
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Where it lies."""
+        return (self.file,)
 
     def write(self, values: Values, header: tuple[str, ...]) -> dict[str, str]:
         """Return the file."""
@@ -113,5 +118,5 @@ def _assignment(word: str) -> tuple[str, Any]:
 
 TARGET = Target(
     name="env", title="environment variables", forms={"shell": Shell()}, knobs=(), model=modules, holds=True,
-    modes=("enforce", "warn", "shadow"), rest=whole,
+    modes=("enforce", "warn", "shadow"), rest=whole, agents=agents,
 )  # fmt: skip

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from harness_lab.export.forms.text import mapping, parsed
 from harness_lab.export.targets.amounts import SAFE_INTEGER, Count, Dollars
 from harness_lab.export.targets.base import Carried, Draft, Knob, Loss, Target, Values, agents_lost
+from harness_lab.export.targets.litellm_budgets import EVERY, period_budgets, unsimulated
 from harness_lab.export.targets.litellm_prices import FILE as MODEL_FILE
 from harness_lab.export.targets.litellm_prices import MODELS, carry_prices
 from harness_lab.export.targets.modules import meter
@@ -27,7 +28,6 @@ _ENDS = (
 )
 OWNERS = {"key": "/key/generate", "team": "/team/new", "user": "/user/new", "organization": "/organization/new"}
 """Whose budgets there are, and where their bodies are sent."""
-_EVERY = {"day": "1d", "week": "7d", "month": "1mo"}
 _SPANS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 _MINUTE = 60.0
 
@@ -46,6 +46,11 @@ KNOBS = (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bodies:
     """Bodies of the proxy's calls: ``litellm_params`` of an agent, budgets with whose they are, prices of models."""
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Where they lie."""
+        return (AGENT_FILE, BUDGET_FILE, MODEL_FILE)
 
     def write(self, values: Values, header: tuple[str, ...]) -> dict[str, str]:
         """Return the files."""
@@ -127,7 +132,7 @@ def _told(module: PeriodBudgetSpec, *, warns: bool) -> list[tuple[str, str, str]
 
 def _window(module: PeriodBudgetSpec) -> str:
     if module.every is not None:
-        return _EVERY[module.every]
+        return EVERY[module.every]
     if module.rolling_s is None:
         return ""
     seconds = int(module.rolling_s)
@@ -162,11 +167,12 @@ _AXES = (
 
 
 def _model(values: Values) -> tuple[ModuleSpec, ...]:
-    """Return a session's limits; budgets outlive a run, and are not simulated with one."""
-    return (*meter(calls=values.get(TURNS)), *meter(cost_usd=values.get(DOLLARS)))
+    """Return a session's limits, and the budgets that stand in a calendar's windows."""
+    session = (*meter(calls=values.get(TURNS)), *meter(cost_usd=values.get(DOLLARS)))
+    return (*session, *period_budgets(values.get(BUDGETS, ())))
 
 
 TARGET = Target(
     name="litellm", title="LiteLLM proxy", version="1.110", knobs=KNOBS, forms={"json": Bodies()}, model=_model,
-    modes=("enforce", "warn"), rest=_extra,
+    modes=("enforce", "warn"), rest=_extra, unsimulated=lambda values: unsimulated(values.get(BUDGETS, ())),
 )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from harness_lab.export.document import AgentLimits
 from harness_lab.export.forms.data import Json
 from harness_lab.export.forms.python import Python
 from harness_lab.export.forms.text import quoted
@@ -28,7 +29,9 @@ KNOBS = (
 
 
 def _extra(draft: Draft) -> None:
-    told = {agent.name: agent.max_calls for agent in draft.config.agents if agent.max_calls is not None}
+    most = draft.values.get(KEYS[0])  # holds for each agent, as each agent's own does
+    own = {agent.name: agent.max_calls for agent in draft.config.agents if agent.max_calls is not None}
+    told = {name: calls if most is None else min(calls, most) for name, calls in own.items()}
     if told:
         draft.values[AS_TOOL] = told
         draft.carried += [
@@ -45,6 +48,11 @@ def _model(values: Values) -> tuple[ModuleSpec, ...]:
     return meter(calls=values.get("max_turns"), whose="node")
 
 
+def _agents(values: Values) -> tuple[AgentLimits, ...]:
+    told: dict[str, int] = values.get(AS_TOOL) or {}
+    return tuple(AgentLimits(name=name, max_calls=calls) for name, calls in told.items())
+
+
 TARGET = Target(
     name="openai-agents",
     title="OpenAI Agents SDK",
@@ -58,4 +66,5 @@ TARGET = Target(
     },
     model=_model,
     rest=_extra,
+    agents=_agents,
 )

@@ -8,7 +8,8 @@ from harness_lab.export.forms.data import Json, TypeScript
 from harness_lab.export.forms.text import quoted
 from harness_lab.export.targets.amounts import SAFE_INTEGER, Count, Dollars, Seconds
 from harness_lab.export.targets.base import Carried, Draft, Knob, Loss, Target, Values, agents_lost
-from harness_lab.policies import ReservationPoolSpec
+from harness_lab.export.targets.tangle_floors import backend_floors
+from harness_lab.policies import ReservationPoolSpec, SharedLedgerSpec
 
 if TYPE_CHECKING:
     from harness_lab.floors import FloorRow
@@ -95,9 +96,20 @@ def _narrowed(row: FloorRow, told: dict[str, int | None]) -> Loss | None:
 def _model(values: Values) -> tuple[ModuleSpec, ...]:
     calls, fresh, cost = (values.get(key) for key in KEYS[:3])
     calls, fresh = (None if amount == NONE else amount for amount in (calls, fresh))
-    if (calls, fresh, cost) == (None, None, None):
-        return ()
-    return (ReservationPoolSpec(calls=calls, fresh=fresh, cost_usd=cost, inside="record"),)
+    pool = ReservationPoolSpec(calls=calls, fresh=fresh, cost_usd=cost, inside="record")
+    limited = (calls, fresh, cost) != (None, None, None)
+    return (*backend_floors(values.get(FLOORS) or {}), *((pool,) if limited else ()), *_deadline(values))
+
+
+def _deadline(values: Values) -> tuple[ModuleSpec, ...]:
+    milliseconds = values.get(KEYS[3])
+    return () if milliseconds is None else (SharedLedgerSpec(max_steps=NONE, max_seconds=milliseconds / 1000),)
+
+
+def _unsimulated(values: Values) -> tuple[str, ...]:
+    milliseconds = values.get(KEYS[3])
+    why = "simulated as checked before each call; there work under way is stopped too"
+    return () if milliseconds is None else (f"{KEYS[3]} = {milliseconds}: {why}",)
 
 
 _TYPE = (
@@ -117,4 +129,5 @@ TARGET = Target(
     },
     model=_model,
     rest=_extra,
+    unsimulated=_unsimulated,
 )

@@ -11,7 +11,7 @@ import tomli_w
 from harness_lab.errors import InputError
 from harness_lab.export.forms.text import comments, only_file
 from harness_lab.export.targets.base import Draft, Loss, Target
-from harness_lab.export.targets.whole import modules, plain, whole
+from harness_lab.export.targets.whole import agents, modules, plain, whole
 from harness_lab.policies import PolicySpec
 from harness_lab.simulate.config import read_policy
 
@@ -24,6 +24,11 @@ class Experiment:
     """The table of a policy; mode and agents stand above it."""
 
     file: str = "policy.toml"
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Where it lies."""
+        return (self.file,)
 
     def write(self, values: Values, header: tuple[str, ...]) -> dict[str, str]:
         """Return the file."""
@@ -80,5 +85,5 @@ def _one_of_a_kind(draft: Draft) -> None:
 
 TARGET = Target(
     name="toml", title="an experiment file", forms={"toml": Experiment()}, knobs=(), model=modules, holds=True,
-    modes=("enforce", "warn", "shadow"), rest=_one_of_a_kind,
+    modes=("enforce", "warn", "shadow"), rest=_one_of_a_kind, agents=agents,
 )  # fmt: skip

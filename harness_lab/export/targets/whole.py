@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from harness_lab.export.document import AgentLimits
 from harness_lab.export.values import values_of
 from harness_lab.policies import PolicySpec
 
@@ -35,6 +36,11 @@ def plain(policy: PolicySpec) -> dict[str, Any]:
 def modules(values: Values) -> tuple[ModuleSpec, ...]:
     """Return the policy's modules."""
     return policy(values).modules
+
+
+def agents(values: Values) -> tuple[AgentLimits, ...]:
+    """Return what single agents are held to."""
+    return tuple(AgentLimits(**agent) for agent in values.get("agents", ()))
 
 
 def policy(values: dict[str, Any]) -> PolicySpec:
