@@ -223,6 +223,9 @@ class Adapter:
         How it is called in tables.
     package, requires : str
         Distribution whose version is looked up, empty if it needs none; what ``pip install`` is given to get it.
+    elsewhere : str
+        Environment variable that names another Python which has the package, where it needs another one than this;
+        empty: it does not.
     knobs : mapping of str to str
         What the package calls each limit, in which unit and for whom; for people.
     areas : tuple of str
@@ -243,6 +246,7 @@ class Adapter:
     name: ClassVar[str] = ""
     package: ClassVar[str] = ""
     requires: ClassVar[str] = ""
+    elsewhere: ClassVar[str] = ""
     knobs: ClassVar[Mapping[str, str]] = {}
     areas: ClassVar[tuple[str, ...]] = ()
 

@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from harness_lab.adapters.elsewhere import version_there
 from harness_lab.adapters.protocol import LIMITS, Adapter, LoopAdapter
 from harness_lab.adapters.watched import recorded
 from harness_lab.errors import InputError
@@ -64,7 +65,7 @@ def found_version(adapter: type[Adapter]) -> str | None:
     try:
         return version(adapter.package) if adapter.package else None
     except PackageNotFoundError:
-        return None
+        return version_there(adapter.elsewhere, adapter.package)
 
 
 def limits_of(adapter: type[Adapter]) -> tuple[str, ...]:
@@ -86,6 +87,7 @@ def installed(adapter: type[Adapter]) -> None:
     if adapter.package and found_version(adapter) is None:
         wanted = f"the package {adapter.package}"
         hint = f"pip install '{adapter.requires or adapter.package}'"
+        hint += f"; or {adapter.elsewhere}=PYTHON, one that has it" if adapter.elsewhere else ""
         raise InputError(f"adapter {adapter.name}", expected=wanted, got="no such package here", hint=hint)
 
 
