@@ -48,9 +48,15 @@ class There:
                 text=True, bufsize=1,
             )  # fmt: skip
         except OSError as error:
-            raise InputError(
-                "interpreter", expected="a Python that starts", got=f"{python}: {error.strerror}"
-            ) from error
+            got = f"{python}: {error.strerror}"
+            raise InputError("interpreter", expected="a Python that starts", got=got) from error
+        atexit.register(self.close)
+
+    def close(self) -> None:
+        """End the other Python."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        self._process.wait()
 
     def ask(self, **question: Any) -> Any:
         """Ask one question.
