@@ -84,11 +84,37 @@ def cluster_effect(values: npt.ArrayLike, clusters: npt.ArrayLike) -> ClusterEff
     group = codes(clusters, n=x.size)
     sizes = np.bincount(group).astype(np.float64) if x.size else np.zeros(0)
     n, k = x.size, sizes.size
-    icc = _icc(x, group, sizes)
+    if k < 2 or n <= k:
+        return _effect(sizes, 0.0)
+    means = np.bincount(group, weights=x) / sizes
+    return _effect(sizes, _icc(means, sizes, within=float(np.sum((x - means[group]) ** 2))))
+
+
+def share_effect(hits: Floats, sizes: Floats) -> ClusterEffect:
+    """Return :func:`cluster_effect` of values that are 0 or 1.
+
+    Parameters
+    ----------
+    hits, sizes : ndarray of float64, shape (clusters,)
+        Ones, and values, of each cluster.
+
+    Examples
+    --------
+    >>> share_effect(np.array([2.0, 0.0, 1.0]), np.array([2.0, 2.0, 2.0])) == cluster_effect(
+    ...     [1, 1, 0, 0, 0, 1], [0, 0, 1, 1, 2, 2])
+    True
+    """
+    if sizes.size < 2 or sizes.sum() <= sizes.size:
+        return _effect(sizes, 0.0)
+    return _effect(sizes, _icc(hits / sizes, sizes, within=float(np.sum(hits * (1 - hits / sizes)))))
+
+
+def _effect(sizes: Floats, icc: float) -> ClusterEffect:
+    n = int(sizes.sum())
     mean_size = float(sizes @ sizes) / n if n else 1.0
     design = 1 + (mean_size - 1) * icc
     return ClusterEffect(
-        n=n, clusters=k, effective_clusters=effective_clusters(sizes), icc=icc, design_effect=design,
+        n=n, clusters=sizes.size, effective_clusters=effective_clusters(sizes), icc=icc, design_effect=design,
         effective_n=n / design,
     )  # fmt: skip
 
@@ -132,13 +158,18 @@ def variance_of_mean(values: Floats, group: Ints) -> float:
     return float(residual @ residual) * k / (k - 1)
 
 
-def _icc(x: Floats, group: Ints, sizes: Floats) -> float:
-    n, k = x.size, sizes.size
-    if k < 2 or n <= k:
-        return 0.0
-    means = np.bincount(group, weights=x) / sizes
-    between = float(sizes @ (means - x.mean()) ** 2) / (k - 1)
-    within = float(np.sum((x - means[group]) ** 2)) / (n - k)
+def variance_of_share(hits: Floats, sizes: Floats) -> float:
+    """Return :func:`variance_of_mean` of values that are 0 or 1; arguments as for :func:`share_effect`."""
+    n, k = float(sizes.sum()), sizes.size
+    residual = (hits - hits.sum() / n * sizes) / n
+    return float(residual @ residual) * k / (k - 1)
+
+
+def _icc(means: Floats, sizes: Floats, *, within: float) -> float:
+    """Correlation within clusters, from their means and the sum of squares within."""
+    n, k = float(sizes.sum()), sizes.size
+    between = float(sizes @ (means - float(sizes @ means) / n) ** 2) / (k - 1)
+    within /= n - k
     typical = (n - float(sizes @ sizes) / n) / (k - 1)
     whole = between + (typical - 1) * within
     return min(max((between - within) / whole, 0.0), 1.0) if whole > 0 else 0.0

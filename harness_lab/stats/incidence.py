@@ -15,25 +15,24 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import coo_array
 from scipy.special import ndtri, stdtrit
 
 from harness_lab.errors import InputError
 from harness_lab.stats.arrays import Floats, Ints, codes, sample
 from harness_lab.stats.clusters import effective_clusters, too_few_clusters
 from harness_lab.stats.estimates import Estimate, Interval, check_confidence
-from harness_lab.stats.quantiles import Side, quantile, smaller_tail
+from harness_lab.stats.quantiles import Quantiles, Side, smaller_tail
+from harness_lab.stats.resampled import Resamples, resampled_incidence
 from harness_lab.stats.survival import invert_band
 
 CENSORED = 0
 """The cause of a run that was stopped before it ended by itself."""
-
-MAX_DENSE_CELLS: Final = 1_000_000
-"""Up to so many (cluster, class) cells a dense product is faster than a sparse one."""
+_MOST = 700.0
+"""A band that is wider than e to this power spans everything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -117,12 +116,12 @@ def cumulative_incidence(
     """
     x, kind = _checked(values, cause)
     check_confidence(confidence)
-    time, position = np.unique(x, return_inverse=True)
-    mine = np.bincount(position[kind == of], minlength=time.size).astype(np.float64)
-    ended = np.bincount(position[kind != CENSORED], minlength=time.size).astype(np.float64)
-    at_risk = x.size - np.concatenate([[0.0], np.cumsum(np.bincount(position, minlength=time.size))[:-1]])
+    x, kind = _in_order(x, kind)
+    last = np.flatnonzero(np.append(x[1:] > x[:-1], True)) if x.size else np.zeros(0, dtype=np.intp)
+    mine, ended = (np.diff(np.cumsum(which)[last], prepend=0) for which in (kind == of, kind != CENSORED))
+    at_risk = x.size - np.concatenate([[0], last[:-1] + 1])[: last.size].astype(np.float64)
     keep = ended > 0
-    time, mine, ended, at_risk = time[keep], mine[keep], ended[keep], at_risk[keep]
+    time, mine, ended, at_risk = x[last][keep], mine[keep].astype(np.float64), ended[keep], at_risk[keep]
     going_on = np.cumprod(1 - ended / at_risk)
     before = np.concatenate([[1.0], going_on[:-1]])[: time.size]
     incidence = np.cumsum(before * mine / at_risk)
@@ -190,26 +189,28 @@ class IncidenceQuantiles:
         self, values: npt.ArrayLike, cause: npt.ArrayLike, *, of: int = 1, confidence: float = 0.95, side: Side = "two",
         clusters: npt.ArrayLike | None = None, resamples: int = 200, seed: int = 0,
     ) -> None:  # fmt: skip
-        self._x, self._kind = _checked(values, cause)
+        x, kind = _checked(values, cause)
         if side != "two" and check_confidence(confidence) <= 0.5:
             raise InputError("confidence", expected="more than 0.5 for a one-sided interval", got=confidence)
         self._of, self._confidence, self._side = of, confidence, side
-        self._group = None if clusters is None else codes(clusters, n=self._x.size)
+        group = None if clusters is None else codes(clusters, n=x.size)
+        self._x, self._kind, *rest = _in_order(x, kind, *(() if group is None else (group,)))
+        self._group = rest[0] if rest else None
         self._draws = (resamples, seed)
-        self._reached = np.where(self._kind == of, self._x, np.inf)
-        stopped = self._x[self._kind == CENSORED]
-        self._first_stop = float(stopped.min()) if stopped.size else np.inf
-        self._before_stops = int((self._reached <= self._first_stop).sum())
+        reached = np.where(self._kind == of, self._x, np.inf)
+        self._reached = Quantiles(reached, confidence=confidence, side=side, clusters=self._group)
+        stopped = np.flatnonzero(self._kind == CENSORED)
+        self._first_stop = float(self._x[stopped[0]]) if stopped.size else np.inf
+        self._before_stops = int((reached <= self._first_stop).sum())
 
     def at(self, q: float) -> Estimate:
         """Estimate one quantile; see :func:`incidence_quantile`."""
         if np.isinf(self._first_stop) or not 0 < q < 1 or self._before_stops >= math.ceil(self._x.size * q - 1e-9):
-            exact = quantile(self._reached, q, confidence=self._confidence, side=self._side, clusters=self._group)
+            exact = self._reached.at(q)
             if np.isinf(self._first_stop) or (exact.estimable and _last(exact, self._side) <= self._first_stop):
                 return exact
-        if self._group is None:
-            return _one_sided(self._curve.quantile(q), self._side, self._confidence)
-        return _one_sided(self._clustered(q, self._group), self._side, self._confidence)
+        found = self._curve.quantile(q) if self._group is None else self._clustered(q)
+        return _one_sided(found, self._side, self._confidence)
 
     def largest(self, most: float) -> float:
         """Return the largest `q` up to `most` that is estimable, by bisection, down to three digits; 0: none."""
@@ -228,17 +229,21 @@ class IncidenceQuantiles:
         return cumulative_incidence(self._x, self._kind, of=self._of, confidence=band)
 
     @cached_property
-    def _resamples(self) -> _Resamples:
+    def _resamples(self) -> Resamples:
         group = np.arange(self._x.size) if self._group is None else self._group
         return _resampled(self._x, self._kind, group, of=self._of, draws=self._draws)
 
-    def _clustered(self, q: float, group: Ints) -> Estimate:
-        curve, sizes = self._curve, np.bincount(group).astype(np.float64)
+    @cached_property
+    def _sizes(self) -> Floats:
+        return np.bincount(self._group if self._group is not None else [0]).astype(np.float64)
+
+    def _clustered(self, q: float) -> Estimate:
+        curve, sizes = self._curve, self._sizes
         beyond = curve.incidence >= q * (1 - 1e-12)
         reached = bool(beyond.any())
         place = int(np.argmax(beyond)) if reached else curve.time.size - 1
         at = curve.time[place : place + 1]
-        effect = self._resamples.design_effect(curve, at) if at.size and sizes.size > 1 else 1.0
+        effect = self._resamples.design_effect(curve.time, curve.se, at) if at.size and sizes.size > 1 else 1.0
         wide = curve.widened(design_effect=effect, df=max(effective_clusters(sizes) - 1, 1.0))
         found = wide.quantile(q, method="cumulative incidence, whole clusters resampled")
         few = too_few_clusters(sizes.size, effective_clusters(sizes), tail=smaller_tail(q, self._side))
@@ -271,12 +276,13 @@ def clustered_band(
         The widened curve, and the design effect (at least 1).
     """
     x, kind = _checked(values, cause)
-    group = codes(clusters, n=x.size)
+    x, kind, group = _in_order(x, kind, codes(clusters, n=x.size))
     sizes = np.bincount(group).astype(np.float64)
     at = curve.time[np.unique(_quarters(curve))] if at is None else at
     effect = 1.0
     if at.size and curve.time.size and sizes.size > 1:
-        effect = _resampled(x, kind, group, of=of, draws=(resamples, seed)).design_effect(curve, at)
+        drawn = _resampled(x, kind, group, of=of, draws=(resamples, seed))
+        effect = drawn.design_effect(curve.time, curve.se, at)
     return curve.widened(design_effect=effect, df=max(effective_clusters(sizes) - 1, 1.0)), effect
 
 
@@ -285,51 +291,8 @@ def _quarters(curve: IncidenceCurve) -> Ints:
     return np.searchsorted(curve.incidence, height * np.array([0.25, 0.5, 0.75, 1.0]) * (1 - 1e-9))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Resamples:
-    """The incidence in resamples of whole clusters: where it was taken, and its variance over the resamples."""
-
-    edges: Floats
-    variance: Floats
-
-    def design_effect(self, curve: IncidenceCurve, at: Floats) -> float:
-        """Return the largest ratio of this variance to that of the curve, at the classes that hold `at`; at least 1."""
-        places = np.unique(np.minimum(np.searchsorted(self.edges, at), self.edges.size - 1))
-        on_curve = np.searchsorted(curve.time, self.edges[places], side="right") - 1
-        plain = np.where(on_curve >= 0, curve.se[on_curve], 0.0) ** 2
-        spread = self.variance[places]
-        return max(1.0, float(np.max(spread[plain > 0] / plain[plain > 0], initial=1.0)))
-
-
-def _resampled(x: Floats, kind: Ints, group: Ints, *, of: int, draws: tuple[int, int]) -> _Resamples:
-    """Resample whole clusters; `draws` is their number and the seed.
-
-    Values are first put into at most 400 classes: for a standard error that is exact enough, and the work no longer
-    grows with the number of distinct values.
-    """
-    edges = np.unique(np.quantile(x, np.linspace(0, 1, 401), method="inverted_cdf"))
-    k = int(group.max()) + 1
-    weight = np.random.default_rng(draws[1]).multinomial(k, np.full(k, 1 / k), size=draws[0]).astype(np.float64)
-    place = np.searchsorted(edges, x)
-    whole, ended, mine = (
-        _counts(group[which], place[which], weight, edges.size)
-        for which in (np.ones(x.size, dtype=np.bool_), kind != CENSORED, kind == of)
-    )
-    at_risk = np.maximum(whole.sum(axis=1, keepdims=True) - np.cumsum(whole, axis=1) + whole, 1e-300)
-    going_on = np.cumprod(1 - ended / at_risk, axis=1)
-    before = np.concatenate([np.ones((draws[0], 1)), going_on[:, :-1]], axis=1)
-    incidence = np.cumsum(before * mine / at_risk, axis=1)
-    return _Resamples(edges=edges, variance=incidence.var(axis=0, ddof=1))
-
-
-def _counts(group: Ints, place: npt.NDArray[np.intp], weight: Floats, classes: int) -> Floats:
-    """Return how many runs of each class each resample has, shape (resamples, classes); exact whole numbers."""
-    k = weight.shape[1]
-    if k * classes <= MAX_DENSE_CELLS:
-        table = np.bincount(group * classes + place, minlength=k * classes).reshape(k, classes)
-        return np.asarray(weight @ table.astype(np.float64))
-    cells = coo_array((np.ones(group.size), (group, place)), shape=(k, classes))
-    return np.asarray((cells.T.tocsr() @ weight.T).T, dtype=np.float64)
+def _resampled(x: Floats, kind: Ints, group: Ints, *, of: int, draws: tuple[int, int]) -> Resamples:
+    return resampled_incidence(x, kind != CENSORED, kind == of, group, draws=draws)
 
 
 def _standard_error(incidence: Floats, *, before: Floats, mine: Floats, ended: Floats, at_risk: Floats) -> Floats:
@@ -348,7 +311,7 @@ def _band(incidence: Floats, se: Floats, critical: float) -> tuple[Floats, Float
     rest = 1 - incidence
     inside = (incidence > 0) & (rest > 1e-12)
     safe = np.where(inside, rest, 0.5)
-    step = np.exp(critical * se / (safe * -np.log(safe)))
+    step = np.exp(np.minimum(critical * se / (safe * -np.log(safe)), _MOST))
     low = np.where(inside, 1 - safe ** (1 / step), 0.0)
     high = np.where(inside, 1 - safe**step, np.where(incidence > 0, 1.0, 0.0))
     full = np.flatnonzero(rest <= 1e-12)
@@ -376,3 +339,11 @@ def _checked(values: npt.ArrayLike, cause: npt.ArrayLike) -> tuple[Floats, Ints]
     if kind.shape != x.shape or kind.dtype.kind not in "iu" or (kind.size and kind.min() < 0):
         raise InputError("cause", expected=f"one whole number >= 0 for each of {x.size} values", got=kind.ravel()[:3])
     return x, kind.astype(np.int64)
+
+
+def _in_order(x: Floats, *beside: Ints) -> tuple[Any, ...]:
+    """Return values in ascending order, and what lies beside them in the same."""
+    if (x[1:] >= x[:-1]).all():
+        return x, *beside
+    order = np.argsort(x, kind="stable")
+    return x[order], *(part[order] for part in beside)

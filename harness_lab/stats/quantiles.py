@@ -22,8 +22,14 @@ import numpy.typing as npt
 from scipy.special import bdtr, betaincinv
 
 from harness_lab.errors import InputError
-from harness_lab.stats.arrays import Floats, codes, sample
-from harness_lab.stats.clusters import ClusterEffect, cluster_effect, too_few_clusters, variance_of_mean
+from harness_lab.stats.arrays import Floats, Ints, codes, sample
+from harness_lab.stats.clusters import (
+    ClusterEffect,
+    cluster_effect,
+    share_effect,
+    too_few_clusters,
+    variance_of_share,
+)
 from harness_lab.stats.estimates import Estimate, Interval, NotEstimable, check_confidence
 from harness_lab.stats.shares import discounted_n
 
@@ -73,20 +79,81 @@ def quantile(
     >>> print(quantile(range(50), 0.99))
     needs n >= 368: the 0.99 quantile lies beyond what n = 50 values can bound
     """
-    x = np.sort(sample(values, what="values", infinite=True))
-    _check_q(q)
-    check_confidence(confidence)
-    if clusters is not None and x.size:
-        return _clustered(np.asarray(values, dtype=np.float64), x, clusters, q=q, confidence=confidence, side=side)
-    low, high = order_ranks(x.size, q, confidence=confidence, side=side)
-    method = "order statistics"
-    value = float(x[_rank(x.size, q) - 1]) if x.size else math.inf
-    ends = _ends(x, low, high, side)
-    if ends is None or math.isinf(value):
-        needed = quantile_n(q, confidence=confidence, side=side)
-        return Estimate(value=None, interval=_beyond(x, q, needed), n=x.size, method=method)
-    interval = Interval(low=ends[0], high=ends[1], confidence=confidence, method=method)
-    return Estimate(value=value, interval=interval, n=x.size, method=method)
+    return Quantiles(values, confidence=confidence, side=side, clusters=clusters).at(q)
+
+
+class Quantiles:
+    """Several quantiles of the same values, which are sorted once.
+
+    Parameters
+    ----------
+    values, confidence, side, clusters
+        As for :func:`quantile`.
+    """
+
+    def __init__(
+        self, values: npt.ArrayLike, *, confidence: float = 0.95, side: Side = "two",
+        clusters: npt.ArrayLike | None = None,
+    ) -> None:  # fmt: skip
+        x = sample(values, what="values", infinite=True)
+        self._confidence, self._side = check_confidence(confidence), side
+        self._group: Ints | None = None
+        if clusters is None or not x.size:
+            self._x = np.sort(x)
+            return
+        group, order = codes(clusters, n=x.size), np.argsort(x)
+        self._x, self._group = x[order], group[order]
+        self._sizes = np.bincount(group).astype(np.float64)
+        self._effect = None if np.isinf(x).any() else cluster_effect(x, group)
+
+    def at(self, q: float) -> Estimate:
+        """Estimate one quantile; see :func:`quantile`."""
+        _check_q(q)
+        x, confidence, side = self._x, self._confidence, self._side
+        if self._group is not None:
+            return self._clustered(q, self._group)
+        low, high = order_ranks(x.size, q, confidence=confidence, side=side)
+        method = "order statistics"
+        value = float(x[_rank(x.size, q) - 1]) if x.size else math.inf
+        ends = _ends(x, low, high, side)
+        if ends is None or math.isinf(value):
+            needed = quantile_n(q, confidence=confidence, side=side)
+            return Estimate(value=None, interval=_beyond(x, q, needed), n=x.size, method=method)
+        interval = Interval(low=ends[0], high=ends[1], confidence=confidence, method=method)
+        return Estimate(value=value, interval=interval, n=x.size, method=method)
+
+    def _clustered(self, q: float, group: Ints) -> Estimate:
+        x = self._x
+        value = float(x[_rank(x.size, q) - 1])
+        below = np.bincount(group[: np.searchsorted(x, value, side="right")], minlength=self._sizes.size)
+        effect = self._effect or share_effect(below.astype(np.float64), self._sizes)
+        few = too_few_clusters(effect.clusters, effect.effective_clusters, tail=smaller_tail(q, self._side))
+        interval = few or self._woodruff(q, effect, variance_of_share(below.astype(np.float64), self._sizes))
+        usable = None if math.isinf(value) or (isinstance(interval, NotEstimable) and interval.of == "n") else value
+        return Estimate(
+            value=usable, interval=interval, n=x.size, method="sample quantile", clusters=effect.clusters,
+            effective_n=effect.effective_n,
+        )  # fmt: skip
+
+    def _woodruff(self, q: float, effect: ClusterEffect, variance: float) -> Interval | NotEstimable:
+        n, side = self._x.size, self._side
+        error = (1 - self._confidence) / (2 if side == "two" else 1)
+        worth = discounted_n(q, variance, effect=effect, error=error)
+        if worth < quantile_n(q, confidence=self._confidence, side=side):
+            reason = (
+                f"the {q:g} quantile lies beyond what {effect.clusters} clusters (worth {worth:.0f} runs) can bound"
+            )
+            return NotEstimable(reason=reason)
+        low = float(betaincinv(worth * q, worth * (1 - q) + 1, error))
+        high = float(betaincinv(worth * q + 1, worth * (1 - q), 1 - error))
+        ranks = (
+            0 if side == "upper" else max(1, math.ceil(n * low)),
+            n + 1 if side == "lower" else math.floor(n * high) + 1,
+        )
+        ends = _ends(self._x, *ranks, side)
+        if ends is None:
+            return NotEstimable(reason=f"the {q:g} quantile lies beyond what was reached")
+        return Interval(low=ends[0], high=ends[1], confidence=self._confidence, method="Woodruff, whole clusters")
 
 
 def order_ranks(n: int, q: float, *, confidence: float, side: Side = "two") -> tuple[int, int]:
@@ -189,45 +256,6 @@ def p_next_below(n: int) -> float:
     """
     _check_n(n)
     return 1 / (n + 1)
-
-
-def _clustered(
-    values: Floats, ordered: Floats, clusters: npt.ArrayLike, *, q: float, confidence: float, side: Side
-) -> Estimate:
-    n = ordered.size
-    group = codes(clusters, n=n)
-    value = float(ordered[_rank(n, q) - 1])
-    below = (values <= value).astype(np.float64)
-    effect = cluster_effect(below if np.isinf(values).any() else values, group)
-    few = too_few_clusters(effect.clusters, effect.effective_clusters, tail=smaller_tail(q, side))
-    interval = few or _woodruff(below, ordered, group, effect, q=q, confidence=confidence, side=side)
-    usable = None if math.isinf(value) or (isinstance(interval, NotEstimable) and interval.of == "n") else value
-    return Estimate(
-        value=usable, interval=interval, n=n, method="sample quantile", clusters=effect.clusters,
-        effective_n=effect.effective_n,
-    )  # fmt: skip
-
-
-def _woodruff(
-    below: Floats, ordered: Floats, group: npt.NDArray[np.int64], effect: ClusterEffect, *,
-    q: float, confidence: float, side: Side,
-) -> Interval | NotEstimable:  # fmt: skip
-    n = ordered.size
-    error = (1 - confidence) / (2 if side == "two" else 1)
-    worth = discounted_n(q, variance_of_mean(below, group), effect=effect, error=error)
-    if worth < quantile_n(q, confidence=confidence, side=side):
-        reason = f"the {q:g} quantile lies beyond what {effect.clusters} clusters (worth {worth:.0f} runs) can bound"
-        return NotEstimable(reason=reason)
-    low = float(betaincinv(worth * q, worth * (1 - q) + 1, error))
-    high = float(betaincinv(worth * q + 1, worth * (1 - q), 1 - error))
-    ranks = (
-        0 if side == "upper" else max(1, math.ceil(n * low)),
-        n + 1 if side == "lower" else math.floor(n * high) + 1,
-    )
-    ends = _ends(ordered, *ranks, side)
-    if ends is None:
-        return NotEstimable(reason=f"the {q:g} quantile lies beyond what was reached")
-    return Interval(low=ends[0], high=ends[1], confidence=confidence, method="Woodruff, whole clusters")
 
 
 def _ends(ordered: Floats, low: int, high: int, side: Side) -> tuple[float, float] | None:
