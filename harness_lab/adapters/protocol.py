@@ -2,7 +2,7 @@
 
 A limiter that is an object (most are) is asked before each model call and told after it; :class:`Adapter` has a method
 for each, and a subclass writes those that its limiter has an opinion on. A limiter that owns the loop of the agent
-cannot be asked: :class:`LoopAdapter` runs it and says what it let through.
+has no method to ask: :class:`~harness_lab.adapters.loops.LoopAdapter` lets it run until it wants the model.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from harness_lab.policies.protocol import StepAsk, path_text
 from harness_lab.usage import usd
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from harness_lab.clock import Time
     from harness_lab.policies.protocol import SpawnAsk, Use
@@ -284,31 +284,3 @@ class Adapter:
 
     def end(self) -> None:
         """Take note that the node for which this object was made has ended."""
-
-
-class LoopAdapter(Adapter):
-    """A limiter that owns the agent's loop: it cannot be asked, so it is run and observed."""
-
-    @classmethod
-    def observe(cls, limits: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-        """Run the loop on a story and say what was let through.
-
-        Parameters
-        ----------
-        limits : mapping
-            Limits by name, those of the case; the loop's own default where one is not named.
-        steps : sequence of mapping
-            The story, as the cases have it: ``do`` is ``spend`` (a call, settled before the next asks), ``ask`` and
-            ``settle`` (calls that run at once), ``start`` and ``close`` (children); ``times`` repeats a step.
-
-        Returns
-        -------
-        mapping
-            In the words of the cases: ``admitted``, ``refused``, ``answers``; and what else it can tell.
-
-        Raises
-        ------
-        NotApplicable
-            If the loop cannot be brought to do what the story tells.
-        """
-        raise NotApplicable(f"{cls.name} owns its loop and cannot be asked")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from harness_lab.adapters.elsewhere import version_there
-from harness_lab.adapters.protocol import LIMITS, Adapter, LoopAdapter
+from harness_lab.adapters.protocol import LIMITS, Adapter
 from harness_lab.adapters.watched import recorded
 from harness_lab.errors import InputError
 
@@ -69,9 +69,7 @@ def found_version(adapter: type[Adapter]) -> str | None:
 
 
 def limits_of(adapter: type[Adapter]) -> tuple[str, ...]:
-    """Return the names of the limits that an adapter takes; a loop names them in its `knobs`."""
-    if issubclass(adapter, LoopAdapter):
-        return tuple(adapter.knobs)
+    """Return the names of the limits that an adapter takes."""
     parameters = inspect.signature(adapter).parameters.values()
     return tuple(p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD))
 
@@ -92,7 +90,7 @@ def installed(adapter: type[Adapter]) -> None:
 
 
 def checked(adapter: type[Adapter], limits: Mapping[str, Any]) -> None:
-    """Check that an adapter can be asked, its package is there, and it takes such limits.
+    """Check that the package of an adapter is there, and that it takes such limits.
 
     Raises
     ------
@@ -100,11 +98,6 @@ def checked(adapter: type[Adapter], limits: Mapping[str, Any]) -> None:
         If not.
     """
     name = adapter.name or adapter.__name__
-    if issubclass(adapter, LoopAdapter):
-        hint = "harness-lab conformance --adapter observes it; simulate_agent runs it as an agent of its own"
-        raise InputError(
-            f"adapter {name}", expected="a limiter that can be asked", got="one with its own loop", hint=hint
-        )
     takes = limits_of(adapter)
     unknown = [limit for limit in limits if limit not in takes]
     if unknown:
