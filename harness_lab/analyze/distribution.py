@@ -14,6 +14,7 @@ from harness_lab.analyze.grouping import AUTO
 from harness_lab.analyze.sample import Level, Sample, table, take
 from harness_lab.errors import InputError
 from harness_lab.stats.estimates import Estimate, Interval, NotEstimable, check_confidence, percent
+from harness_lab.stats.fits import Fit, fit
 from harness_lab.stats.incidence import clustered_band, cumulative_incidence, incidence_quantile
 from harness_lab.stats.notes import notes_below
 from harness_lab.stats.quantiles import quantile
@@ -130,6 +131,24 @@ class SettlementDistribution:
         reached = curve.incidence >= q * (1 - 1e-12)
         plain["failures taken as stopped"] = float(curve.time[np.argmax(reached)]) if reached.any() else None
         return plain
+
+    def fit(self, *, seed: int = 0, resamples: int = 99) -> Fit:
+        """Choose a parametric family for what is used until the end, or name the mixture it is made of.
+
+        Parameters
+        ----------
+        seed, resamples : int
+            Of folds and of the goodness-of-fit test; see :func:`harness_lab.stats.fit`.
+
+        Returns
+        -------
+        Fit
+            In dollars, seconds, calls or tokens. Rows of every ending count; those that a limit stopped are lower
+            bounds. Rows are taken as independent: with clusters, families are rejected too easily.
+        """
+        unit, factor = display(self.column)
+        found = fit(self.sample.amounts * factor, censored=self.sample.stopped, seed=seed, resamples=resamples)
+        return replace(found, unit=unit)
 
     def to_frame(self, quantiles: Sequence[float] = QUANTILES) -> pd.DataFrame:
         """Return quantiles as rows: the group (if any), ``q`` and the fields of each estimate, in the column's unit."""

@@ -10,22 +10,33 @@ References
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.stats
-from scipy.stats import CensoredData, monte_carlo_test
+import pandas as pd
 
 from harness_lab.errors import InputError
 from harness_lab.stats.arrays import Bools, Floats, flags, sample
 from harness_lab.stats.distributions import Distribution
-from harness_lab.stats.estimates import figure
+from harness_lab.stats.estimates import figure, with_unit
+from harness_lab.stats.models import (
+    TOLERANCE,
+    Candidate,
+    Model,
+    NamedMixture,
+    candidate,
+    named_mixture,
+    shown,
+    with_p_value,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
 
 FAMILIES = ("lognorm", "gamma", "weibull_min", "expon")
 """Families tried by default: positive, skewed to the right."""
@@ -33,35 +44,8 @@ FAMILIES = ("lognorm", "gamma", "weibull_min", "expon")
 MIN_N = 30
 """With fewer values no family is chosen."""
 
-TOLERANCE = 0.05
-"""A family that the test rejects is kept if no share it states is off by more than this."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """One family's showing.
-
-    Parameters
-    ----------
-    distribution : Distribution
-        Fitted to the whole sample.
-    heldout : float
-        Mean log-likelihood of a value that the fit had not seen, natural logarithm; ``-inf`` where the family called
-        a held-out value impossible.
-    distance : float or None
-        Largest distance between its distribution function and the sample's (Kolmogorov-Smirnov); None when some
-        values are censored.
-    p_value : float or None
-        Of that distance, by parametric bootstrap; None where it was not tested.
-    """
-
-    distribution: Distribution
-    heldout: float
-    distance: float | None
-    p_value: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Fit:
     """The distribution to use, and why.
 
@@ -77,6 +61,13 @@ class Fit:
         Values, and those among them that are only lower bounds.
     largest : float
         The largest value seen: what a family says beyond it is extrapolation.
+    mixture : NamedMixture or None
+        What the sample is made of, where it has several humps: for a person to read. `distribution` gives the recorded
+        values then. None: a family will do, no mixture does either, or there are too few values or stopped ones.
+    unit : str
+        Of the values, for display.
+    values : ndarray of float64 or None
+        The sample, for the picture.
     """
 
     distribution: Distribution
@@ -85,23 +76,56 @@ class Fit:
     n: int
     censored: int
     largest: float
+    mixture: NamedMixture | None = None
+    unit: str = ""
+    values: Floats | None = field(default=None, repr=False, compare=False)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row a family, and one for the mixture: ``model, chosen, heldout, distance, p_value, n``."""
+        rows = [
+            (str(c.distribution), c.distribution == self.distribution, c.heldout, c.distance, c.p_value)
+            for c in self.candidates
+        ]
+        if self.mixture is not None:
+            one = self.mixture
+            rows.append((str(one.mixture), True, one.heldout, one.distance, one.p_value))
+        names = ["model", "chosen", "heldout", "distance", "p_value"]
+        return pd.DataFrame(rows, columns=names).assign(n=self.n)
 
     def summary(self) -> str:
         """Return the choice and its reason in plain text."""
         stopped = f", {self.censored} of them only lower bounds" if self.censored else ""
         lines = [f"{self.distribution} (n = {self.n}{stopped}): {self.reason}"]
         lines += [
-            f"  {c.distribution}: held-out log-likelihood {c.heldout:.4g} a value{_tested(c)}" for c in self.candidates
+            f"  {c.distribution}: held-out log-likelihood {c.heldout:.4g} a value{shown(c)}" for c in self.candidates
         ]
-        return "\n".join([*lines, f"Nothing above {figure(self.largest)} was seen; what lies beyond is extrapolation."])
+        end = f"Nothing above {with_unit(self.largest, self.unit)} was seen; what lies beyond is extrapolation."
+        return "\n".join([*lines, end])
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the sample's distribution function and those of the best family and of the mixture; return the axes."""
+        from harness_lab.plots.fits import plot_fit
+
+        values = np.asarray([] if self.values is None else np.sort(self.values))
+        models: dict[str, Any] = {c.distribution.dist: c.distribution.frozen() for c in self.candidates[:1]}
+        if self.mixture is not None:
+            models[f"mixture of {len(self.mixture.mixture.parts)} lognormals"] = self.mixture.mixture
+        curves = pd.DataFrame({"value": values} | {name: model.cdf(values) for name, model in models.items()})
+        return plot_fit(curves, ax=ax, unit=self.unit, censored=self.censored)
+
+    def __repr__(self) -> str:
+        return f"Fit({self.distribution}, n = {self.n:,})"
 
     def explain(self) -> str:
         """Return what the choice means and what it does not."""
         return (
             "Families are ranked by how well they predict values that they were not fitted to; the best one is then "
             "tested against the sample (parametric bootstrap). With many values every family is rejected, so a "
-            f"rejected one is kept if no share it states is off by more than {TOLERANCE:g}. An empirical distribution "
-            "never gives a value that was not seen. Values are taken as independent."
+            f"rejected one is kept if no share it states is off by more than {TOLERANCE:g}. Where none is kept, two "
+            "and three lognormals together are tried, and named if they predict better and are not rejected: several "
+            "kinds of run may be in the sample. An empirical distribution never gives a value that was not seen. "
+            "Values are taken as independent.\n"
+            "Next: where a mixture is named, look for the column that tells its parts apart (by=)."
         )
 
     def _repr_html_(self) -> str:
@@ -160,100 +184,32 @@ def fit(
         return _empirical(x, stopped, why, ())
     rng = np.random.default_rng(seed)
     part = rng.permutation(np.arange(x.size) % folds)
-    model = _Model(start=start, whole=whole)
-    found = [c for name in families if (c := _candidate(model, name, x, stopped, part)) is not None]
+    model = Model(start=start, whole=whole)
+    found = [c for name in families if (c := candidate(model, name, x, stopped, part)) is not None]
     ranked = sorted(found, key=lambda c: -c.heldout)
     if not ranked or ranked[0].heldout == -np.inf:
         return _empirical(x, stopped, "no family could be fitted", tuple(ranked))
     if resamples and not stopped.any():
-        ranked[0] = _tested_candidate(model, ranked[0], x, resamples=resamples, rng=rng)
-    return _choice(ranked, x, stopped)
+        ranked[0] = with_p_value(model, ranked[0], x, resamples=resamples, rng=rng)
+    return _choice(model, ranked, x, stopped, part, resamples=resamples, rng=rng)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Model:
-    """How a family is fitted and scored: where it begins, and whether values are rounded."""
-
-    start: float
-    whole: bool
-
-    def fitted(self, name: str, x: Floats, stopped: Bools) -> Distribution | None:
-        """Return the maximum-likelihood fit with ``loc`` at the start, None where it fails."""
-        family = getattr(scipy.stats, name)
-        data: Any = CensoredData(uncensored=x[~stopped], right=x[stopped]) if stopped.any() else x
-        try:
-            with np.errstate(all="ignore"):
-                *shapes, loc, scale = (float(value) for value in family.fit(data, floc=self.start))
-            names = family.shapes.split(", ") if family.shapes else []
-            return Distribution.of(name, **dict(zip(names, shapes, strict=True)), loc=loc, scale=scale)
-        except (InputError, ValueError, RuntimeError):  # scipy's FitError is a RuntimeError
-            return None
-
-    def log_likelihood(self, frozen: Any, x: Floats, stopped: Bools) -> Floats:
-        """Return the log-likelihood of each value."""
-        half = 0.5 if self.whole else 0.0
-        with np.errstate(divide="ignore", invalid="ignore"):
-            seen = np.log(frozen.cdf(x + half) - frozen.cdf(x - half)) if self.whole else frozen.logpdf(x)
-            scores = np.where(stopped, frozen.logsf(x), seen)
-        return np.asarray(np.nan_to_num(scores, nan=-np.inf, neginf=-np.inf))
-
-    def distance(self, distribution: Distribution, x: Floats) -> float:
-        """Return the largest distance between the distribution function and the sample's, at the values."""
-        values, counts = np.unique(x, return_counts=True)
-        above = np.cumsum(counts) / x.size
-        frozen = distribution.frozen()
-        if self.whole:
-            return float(np.max(np.abs(frozen.cdf(values + 0.5) - above)))
-        stated = frozen.cdf(values)
-        return float(np.max(np.maximum(above - stated, stated - (above - counts / x.size))))
-
-
-def _candidate(model: _Model, name: str, x: Floats, stopped: Bools, part: npt.NDArray[np.int64]) -> Candidate | None:
-    whole = model.fitted(name, x, stopped)
-    if whole is None:
-        return None
-    total = 0.0
-    for fold in np.unique(part):
-        kept = part != fold
-        trained = model.fitted(name, x[kept], stopped[kept])
-        if trained is None:
-            return None
-        total += float(model.log_likelihood(trained.frozen(), x[~kept], stopped[~kept]).sum())
-    distance = None if stopped.any() else model.distance(whole, x)
-    return Candidate(distribution=whole, heldout=total / x.size, distance=distance, p_value=None)
-
-
-def _tested_candidate(
-    model: _Model, best: Candidate, x: Floats, *, resamples: int, rng: np.random.Generator
-) -> Candidate:
-    """Add the p-value of the distance: samples of the fit, each fitted again [1]_."""
-    frozen, name = best.distribution.frozen(), best.distribution.dist
-    none = np.zeros(x.size, dtype=np.bool_)
-
-    def draws(size: tuple[int, ...]) -> Floats:
-        raw = np.asarray(frozen.rvs(size=size, random_state=rng), dtype=np.float64)
-        return np.maximum(np.round(raw), np.ceil(model.start)) if model.whole else raw
-
-    def statistic(values: Floats) -> float:
-        again = model.fitted(name, values, none)
-        return 1.0 if again is None else model.distance(again, values)
-
-    found = monte_carlo_test(x, draws, statistic, vectorized=False, n_resamples=resamples, alternative="greater")
-    return Candidate(
-        distribution=best.distribution, heldout=best.heldout, distance=best.distance, p_value=float(found.pvalue)
-    )
-
-
-def _choice(ranked: list[Candidate], x: Floats, stopped: Bools) -> Fit:
+def _choice(
+    model: Model, ranked: list[Candidate], x: Floats, stopped: Bools, part: npt.NDArray[np.int64], *, resamples: int,
+    rng: np.random.Generator,
+) -> Fit:  # fmt: skip
     best = ranked[0]
     rejected = best.p_value is not None and best.p_value < 0.05
     if rejected and best.distance is not None and best.distance > TOLERANCE:
-        why = f"the best family, {best.distribution.dist}, is rejected{_tested(best)}"
-        return _empirical(x, stopped, why, tuple(ranked))
-    why = f"best held-out likelihood of {len(ranked)} families{_tested(best)}"
+        why = f"the best family, {best.distribution.dist}, is rejected{shown(best)}"
+        named = named_mixture(model, x, part, best.heldout, resamples=resamples, rng=rng)
+        if named is not None:
+            why += f"; {named.mixture} (distance {named.distance:.3f}, p = {named.p_value:.2g})"
+        return replace(_empirical(x, stopped, why, tuple(ranked)), mixture=named)
+    why = f"best held-out likelihood of {len(ranked)} families{shown(best)}"
     return Fit(
         distribution=best.distribution, reason=why, candidates=tuple(ranked), n=x.size, censored=int(stopped.sum()),
-        largest=float(x.max()),
+        largest=float(x.max()), values=x,
     )  # fmt: skip
 
 
@@ -261,7 +217,7 @@ def _empirical(x: Floats, stopped: Bools, why: str, candidates: tuple[Candidate,
     note = "; stopped values are kept at their lower bounds, so the tail is understated" if stopped.any() else ""
     return Fit(
         distribution=Distribution.empirical(x), reason=why + note, candidates=candidates, n=x.size,
-        censored=int(stopped.sum()), largest=float(x.max()),
+        censored=int(stopped.sum()), largest=float(x.max()), values=x,
     )  # fmt: skip
 
 
@@ -279,10 +235,3 @@ def _unfit(x: Floats, stopped: Bools, start: float) -> str:
     if np.unique(x[~stopped]).size < 5:
         return "fewer than five distinct values"
     return ""
-
-
-def _tested(candidate: Candidate) -> str:
-    if candidate.distance is None:
-        return ""
-    p_value = "not tested" if candidate.p_value is None else f"p = {candidate.p_value:.2g}"
-    return f" (distance {candidate.distance:.3f}, {p_value})"

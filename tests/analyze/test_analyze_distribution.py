@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 from harness_lab.analyze import distribution
 from harness_lab.errors import InputError
@@ -176,3 +177,22 @@ def test_no_runs_give_no_figures() -> None:
     found = distribution(RUNS.iloc[:0])
     assert found.quantile(0.5).needs_n == 6
     assert found.summary().startswith("cost_nusd per run: none")
+
+
+def test_two_kinds_of_run_are_named_in_dollars() -> None:
+    rng = np.random.default_rng(1)
+    dollars = np.concatenate([rng.lognormal(-2, 0.3, 300), rng.lognormal(1.5, 0.4, 200)])
+    runs = pd.DataFrame({"run": range(500), "outcome": "completed", "cost_nusd": (dollars * 1e9).astype(np.int64)})
+    found = distribution(runs).fit(resamples=39)
+    assert found.mixture is not None
+    assert [part.median for part in found.mixture.mixture.parts] == pytest.approx([0.135, 4.48], rel=0.1)
+    assert f"Nothing above ${dollars.max():.4g} was seen" in found.summary()
+
+
+def test_a_fit_draws_sample_family_and_mixture() -> None:
+    rng = np.random.default_rng(1)
+    calls = np.concatenate([rng.lognormal(2, 0.2, 200), rng.lognormal(5, 0.2, 100)]).astype(int)
+    runs = pd.DataFrame({"run": range(300), "outcome": "completed", "calls": calls})
+    ax = distribution(runs, "calls").fit(resamples=39).plot(Figure().subplots())
+    assert len(ax.lines) >= 3
+    assert ax.get_xlabel() == "model calls"
