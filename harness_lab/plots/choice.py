@@ -74,17 +74,17 @@ def plot_front(
     if not len(frame):
         return draw_empty(ax, "no rows: no policy to draw")
     up, across = objectives
-    for _, row in frame.iterrows():
-        names = [str(name) for name in frame["policy"]]
+    names = [str(name) for name in frame["policy"]]
+    for place, (_, row) in enumerate(frame.iterrows()):
         colour, x, y = colour_of(str(row["policy"]), names), float(row[across]), float(row[up])
         ends = [[abs(v - float(row[f"{name}_{end}"]))] for name, v in ((across, x), (up, y)) for end in ("low", "high")]
         fill = {"on the front": colour, "dominated": "white"}.get(str(row["place"]), "lightgrey")
-        ax.errorbar(
+        point = ax.errorbar(
             x, y, xerr=np.nan_to_num(ends[:2]), yerr=np.nan_to_num(ends[2:]), color=colour,
-            fmt=marker_of(str(row["policy"]), names),
-            markerfacecolor=fill,
+            fmt=marker_of(str(row["policy"]), names), markerfacecolor=fill,
             label=wrapped(f"{row['policy']} ({row['place']})", width=38),
         )  # fmt: skip
+        point[0].set_gid(f"point-{place}")
     tidy(ax)
     ax.margins(0.15)
     ax.set(xlabel=labels[1], ylabel=labels[0])

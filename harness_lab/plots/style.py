@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.text import Annotation
 
-PALETTE: Final = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#777777")
+PALETTE: Final = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#767676")
 """The colours of Okabe and Ito [1]_ without the yellow (too pale on white) and the black (unseen on dark), ordered so
 that the first ones differ in grey too."""
 
@@ -40,8 +40,8 @@ KEPT: Final = "#0072B2"
 """Colour of what is kept, observed or completed."""
 SAVED: Final = "#009E73"
 """Colour of spend that a limit avoids."""
-NEUTRAL: Final = "#777777"
-"""Colour of what is only there for orientation: 4.5 : 1 on white, 4.7 : 1 on black."""
+NEUTRAL: Final = "#767676"
+"""Colour of what is only there for orientation: 4.54 : 1 on white, 4.62 : 1 on black."""
 
 OUTCOME_COLOURS: Final[dict[str, str]] = {
     Outcome.COMPLETED: "#009E73",
@@ -51,7 +51,7 @@ OUTCOME_COLOURS: Final[dict[str, str]] = {
     Outcome.FAILED: "#CC79A7",
     Outcome.DENIED: "#D55E00",
     Outcome.AWAITING_APPROVAL: "#0072B2",
-    Outcome.UNKNOWN: "#777777",
+    Outcome.UNKNOWN: "#767676",
 }
 OUTCOME_HATCHES: Final[dict[str, str]] = {
     Outcome.EXHAUSTED: "///",

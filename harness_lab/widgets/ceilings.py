@@ -14,6 +14,7 @@ from harness_lab.analyze.grouping import AUTO
 from harness_lab.errors import InputError
 from harness_lab.plots.ceilings import plot_ceiling_tradeoff
 from harness_lab.plots.quantities import DOLLARS, Quantity, percent, quantity
+from harness_lab.widgets.frame import Panel
 from harness_lab.widgets.panel import FigurePanel
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ _NAMES: Final[dict[str, str]] = {
 }  # fmt: skip
 
 
-class CeilingExplorer(widgets.VBox):
+class CeilingExplorer(Panel):
     """Controls, a picture and words about one limit on whole runs. Make it with :func:`ceiling_explorer`.
 
     Attributes

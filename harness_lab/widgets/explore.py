@@ -17,6 +17,7 @@ from harness_lab.plots.quantities import duration
 from harness_lab.simulate import Experiment, from_gallery, gallery
 from harness_lab.widgets.controls import button, choice, limit_of, limit_slider, named, number
 from harness_lab.widgets.effect import Effect, effect, in_words
+from harness_lab.widgets.frame import Panel
 from harness_lab.widgets.panel import FigurePanel
 from harness_lab.widgets.runs import FEWEST, Runs
 from harness_lab.widgets.settings import OWN, PROVIDERS, Settings
@@ -37,7 +38,7 @@ KEPT: Final = 16
 _FORMS: Final = ("nothing", "Python", "TOML (experiment file)", "config (JSON)")
 
 
-class Explorer(widgets.VBox):
+class Explorer(Panel):
     """Limits, a world, and what they do to its runs. Make it with :func:`explore`.
 
     Attributes

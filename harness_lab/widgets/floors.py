@@ -15,6 +15,7 @@ from harness_lab.plots.quantities import percent
 from harness_lab.plots.style import draw_empty
 from harness_lab.plots.tradeoff import plot_lines
 from harness_lab.widgets.controls import choice, named
+from harness_lab.widgets.frame import Panel
 from harness_lab.widgets.panel import FigurePanel
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ UNKNOWN: Final = "unknown"
 _LABELS: Final = {"agent": "Agent", "backend": "Backend", "model": "Model", "context": "Context"}
 
 
-class FloorExplorer(widgets.VBox):
+class FloorExplorer(Panel):
     """A path, a floor, and what that floor is wrong about. Make it with :func:`floor_explorer`.
 
     Attributes

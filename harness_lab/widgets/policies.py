@@ -6,15 +6,20 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 import ipywidgets as widgets
+import pandas as pd
 
 from harness_lab.analyze import compare as compared
 from harness_lab.analyze import pareto, run_table
 from harness_lab.plots.compare import METRICS, plot_differences, plot_metric
+from harness_lab.plots.quantities import quantity
 from harness_lab.widgets.controls import choice, named
+from harness_lab.widgets.frame import Panel
 from harness_lab.widgets.panel import FigurePanel
+from harness_lab.widgets.points import PointPicture
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from collections.abc import Callable
+
     from matplotlib.figure import Figure
 
 VIEWS: Final = {"completed": "completed", "spend": "cost_nusd", "wasted": "wasted_nusd", "time": "duration_ns"}
@@ -22,7 +27,23 @@ VIEWS: Final = {"completed": "completed", "spend": "cost_nusd", "wasted": "waste
 SHOWN: Final = 12
 
 
-class PolicyPanel(widgets.VBox):
+def _unit(name: str) -> Callable[[Any], str]:
+    return lambda value: "unknown" if pd.isna(value) else quantity(name).write(float(value))
+
+
+def _word(value: Any) -> str:
+    return "" if pd.isna(value) else str(value)
+
+
+COLUMNS: Final[tuple[tuple[str, str, Callable[[Any], str]], ...]] = (
+    ("run", "run", _word), ("outcome", "outcome", _word), ("stopped by", "stopped_by", _word),
+    ("spend", "cost_nusd", _unit("cost_nusd")), ("time", "duration_ns", _unit("duration_ns")),
+    ("model calls", "calls", _unit("count")), ("nodes", "nodes", _unit("count")),
+)  # fmt: skip
+"""Of the list of runs: its head, the column of the table, and how that is written."""
+
+
+class PolicyPanel(Panel):
     """Policies compared. Make it with :func:`compare`.
 
     Attributes
@@ -35,6 +56,8 @@ class PolicyPanel(widgets.VBox):
         Whose runs are listed.
     picture : FigurePanel
         The metric, the differences, the front.
+    front : PointPicture
+        The same picture with a place to click over each point of the front: it lists the runs of that policy.
     readout : HTML
         The verdict, and the figures in words.
     runs : HTML
@@ -55,9 +78,11 @@ class PolicyPanel(widgets.VBox):
         self.readout, self.runs = named(widgets.HTML(), "compare-readout"), named(widgets.HTML(), "compare-runs")
         height = 4.2 + 0.5 * len(names)
         self.picture = FigurePanel(self._draw, figsize=(10.0, height), css_class="hl-compare-picture", whole=True)
-        super().__init__([self.metric, self.across, self.readout, self.picture, self.policy, self.runs])
+        self.front = PointPicture(self.picture, self._pick, told="Runs of")
+        super().__init__([self.metric, self.across, self.readout, self.front, self.policy, self.runs])
         named(self, "compare")
         self._say()
+        self._put()
         self._list()
         for control in (self.metric, self.across):
             control.observe(self._on_view, names="value")
@@ -71,6 +96,17 @@ class PolicyPanel(widgets.VBox):
     def _on_view(self, _change: object) -> None:
         self._say()
         self.picture.redraw()
+        self._put()
+
+    def _pick(self, name: str) -> None:
+        self.policy.value = name
+
+    def _put(self) -> None:
+        """Lay the places over the points of the front as it was last drawn."""
+        ax, front = self._drawn
+        up, across = front.objectives
+        frame = front.to_frame().dropna(subset=[up, across])
+        self.front.put(ax, {str(row["policy"]): (row[across], row[up]) for row in frame.to_dict("records")})
 
     def _draw(self, figure: Figure) -> None:
         grid: Any = [["own", "differences"], ["front", "front"]]
@@ -84,6 +120,7 @@ class PolicyPanel(widgets.VBox):
         objectives = ("completed", VIEWS[self.across.value])
         front = pareto(self._table, objectives, confidence=self._confidence)
         front.plot(ax=axes["front"])
+        self._drawn = (axes["front"], front)
 
     def _say(self) -> None:
         items = [
@@ -95,13 +132,11 @@ class PolicyPanel(widgets.VBox):
 
     def _list(self) -> None:
         runs = self.chosen()
-        columns = ["run", "outcome", "stopped_by", "cost_usd", "seconds", "calls", "nodes"]
-        shown = runs.head(SHOWN).assign(
-            cost_usd=runs["cost_nusd"] / 1e9, seconds=(runs["duration_ns"] / 1e9).round(1)
-        )[columns]  # fmt: skip
+        self.front.choose(self.policy.value)
+        shown = runs.head(SHOWN)
         head = f"{len(runs):,} runs of {self.policy.value}; the {len(shown):,} that cost most"
-        table = shown.to_html(index=False, na_rep="unknown", float_format="{:.4f}".format)
-        self.runs.value = f"<p>{escape(head)}</p>{table}"
+        table = pd.DataFrame({words: [write(one) for one in shown[column]] for words, column, write in COLUMNS})
+        self.runs.value = f"<p>{escape(head)}</p>{table.to_html(index=False, classes='hl-runs', border=0)}"
 
 
 def compare(results: Any, *, baseline: str | None = None, confidence: float = 0.95) -> PolicyPanel:

@@ -10,6 +10,7 @@ import ipywidgets as widgets
 from harness_lab.plots.quality import plot_quality
 from harness_lab.settlements.quality import quality as report_on
 from harness_lab.widgets.controls import choice, named
+from harness_lab.widgets.frame import Panel
 from harness_lab.widgets.panel import FigurePanel
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 OVERVIEW = "overview"
 
 
-class QualityPanel(widgets.VBox):
+class QualityPanel(Panel):
     """What was found in a table. Make it with :func:`quality`.
 
     Attributes

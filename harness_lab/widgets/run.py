@@ -12,6 +12,7 @@ import pandas as pd
 from harness_lab.plots.run import plot_run
 from harness_lab.simulate import Timeline, explain
 from harness_lab.widgets.controls import button, choice, named
+from harness_lab.widgets.frame import Panel
 from harness_lab.widgets.panel import FigurePanel
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 ANY = "any"
 
 
-class RunViewer(widgets.VBox):
+class RunViewer(Panel):
     """One run over time. Make it with :func:`run_viewer`.
 
     Attributes

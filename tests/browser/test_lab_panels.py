@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from panels_in_a_page import EXPLORE, RUNS, changed, key, quiet
 
 import harness_lab as lab
 from harness_lab import datasets
@@ -16,42 +17,6 @@ from harness_lab.simulate import from_gallery
 from harness_lab.widgets import Settings
 
 Open = Callable[..., Any]
-EXPLORE = """
-from harness_lab.widgets import Settings, explore
-panel = explore("coding-agent", settings=Settings(cost_usd=1.0, calls=60), runs={runs}, seed=3)
-panel
-"""
-RUNS = """
-import harness_lab as lab
-from harness_lab import widgets
-from harness_lab.simulate import from_gallery
-scene = from_gallery("deep-research")
-few = lab.compose(lab.tree_limits(2, 2, 4), lab.shared_ledger(30, 2.0), name="few children")
-many = lab.shared_ledger(60, name="ledger")
-experiment = lab.Experiment(workload=scene.workload, provider=scene.provider, policies=(few, many), runs=40)
-"""
-
-
-def changed(page: Any, selector: str, act: Callable[[], None]) -> None:
-    """Do something and wait until what is shown there is something else."""
-    before = page.locator(selector).first.inner_html()
-    act()
-    page.wait_for_function("([at, old]) => document.querySelector(at).innerHTML !== old", arg=[selector, before])
-
-
-def key(page: Any, selector: str, name: str) -> Callable[[], None]:
-    def press() -> None:
-        page.locator(selector).first.focus()
-        page.keyboard.press(name)
-
-    return press
-
-
-def quiet(page: Any) -> None:
-    """No error in the console, nothing on standard error, nothing asked of other machines."""
-    assert page.seen.errors == []
-    assert page.seen.outside == []
-    assert page.locator(".jp-OutputArea-output[data-mime-type='application/vnd.jupyter.stderr']").count() == 0
 
 
 def test_a_budget_is_moved_and_picture_and_figures_are_those_of_the_experiment(open_notebook: Open) -> None:
@@ -148,28 +113,3 @@ def test_a_run_is_stepped_through_by_keyboard(open_notebook: Open) -> None:
     changed(page, ".hl-run-readout", lambda: page.locator("button.hl-run-on").press("Enter"))
     assert "refused: max-concurrent" in page.locator(".hl-run-readout").text_content()
     quiet(page)
-
-
-def test_every_control_of_the_explorer_is_reached_with_the_tabulator_and_has_a_name(open_notebook: Open) -> None:
-    page = open_notebook("keys.ipynb", EXPLORE.format(runs=40))
-    page.locator(".hl-workload select").focus()
-    reached = set()
-    for _ in range(30):
-        reached.add(page.evaluate(WHERE))
-        page.keyboard.press("Tab")
-    assert {f"hl-{name}" for name in CONTROLS} <= reached
-    unnamed = page.evaluate(UNNAMED)
-    assert unnamed == []
-
-
-CONTROLS = (
-    "workload", "provider", "price", "cost-usd", "calls", "time-s", "floor", "depth", "starts", "concurrency", "run",
-    "pin", "stop", "show-as",
-)  # fmt: skip
-WHERE = """() => {
-    const box = document.activeElement?.closest('[class*="hl-"]');
-    return [...(box?.classList ?? [])].find(name => name.startsWith('hl-')) ?? '';
-}"""
-UNNAMED = """() => [...document.querySelectorAll('.hl-explore select, .hl-explore input, .hl-explore textarea')]
-    .filter(control => !control.labels?.length && !control.getAttribute('aria-label') && !control.title)
-    .map(control => control.outerHTML.slice(0, 120))"""
