@@ -34,10 +34,12 @@ def instant(what: str, value: object) -> Time:
     if type(value) is int:
         return Time(value)
     try:
-        return Time(index(value))  # type: ignore[arg-type]  # integers of other libraries
+        if not isinstance(value, bool):
+            return Time(index(value))  # type: ignore[arg-type]  # integers of other libraries
     except TypeError:
-        hint = "time.monotonic_ns() gives them, ns(seconds) converts"
-        raise InputError(what, expected="whole nanoseconds", got=value, hint=hint) from None
+        pass
+    hint = "time.monotonic_ns() gives them, ns(seconds) converts"
+    raise InputError(what, expected="whole nanoseconds", got=value, hint=hint)
 
 
 class Clock(Protocol):

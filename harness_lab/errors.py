@@ -58,6 +58,18 @@ class InputError(HarnessLabError, ValueError):
         return (_rebuild, (type(self), self.what, self.expected, self.got, self.hint))
 
 
+def check_kind(what: str, value: object, kind: type | tuple[type, ...], *, expected: str) -> None:
+    """Refuse what is not of a kind: a refusal that was taken for an allocation, a float for a budget.
+
+    Raises
+    ------
+    InputError
+        If `value` is no instance of `kind`.
+    """
+    if not isinstance(value, kind):
+        raise InputError(what, expected=expected, got=value)
+
+
 def _shown(got: object) -> str:
     try:
         shown = repr(got)

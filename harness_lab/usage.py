@@ -78,7 +78,7 @@ def nusd(usd: object, *, what: str = "cost_usd") -> int:
     """
     try:
         amount = Decimal(str(usd)) if not isinstance(usd, bool) else Decimal("NaN")
-    except InvalidOperation:
+    except (InvalidOperation, ValueError):  # no number; an int of more digits than Python writes
         amount = Decimal("NaN")
     if not amount.is_finite() or not 0 <= amount <= MAX_NUSD // NUSD_PER_USD:
         raise InputError(what, expected="a finite number of dollars from 0 to 9,000,000,000", got=usd)
@@ -198,9 +198,10 @@ def checked_amounts(what: str, values: Amounts) -> Amounts:
         If there is not one for each channel, or one is negative, not finite or not a whole number: it would give money
         back, or poison the sum.
     """
-    if len(values) != len(CHANNELS):
-        raise InputError(what, expected=f"one amount for each of {', '.join(CHANNELS)}", got=values)
-    a, b, c, d, e = values
+    try:
+        a, b, c, d, e = values
+    except (TypeError, ValueError):
+        raise InputError(what, expected=f"one amount for each of {', '.join(CHANNELS)}", got=values) from None
     if (  # written out, since each question and each answer comes by here
         (a is None or (type(a) is int and 0 <= a <= MAX_NUSD))
         and (b is None or (type(b) is int and 0 <= b <= MAX_NUSD))

@@ -12,7 +12,7 @@ Whatever is wrong with the file (locked, read-only, full, corrupt, missing, of a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from harness_lab.budget import _pots as pots
 from harness_lab.budget._pots import SIZE, UnknownCharge
@@ -21,7 +21,7 @@ from harness_lab.budget.durable_store import Store, Synchronous
 from harness_lab.budget.durable_view import OWN, AccountView
 from harness_lab.budget.period import PeriodLimits
 from harness_lab.clock import ns
-from harness_lab.errors import AccountUnavailable, AlreadySettled, InputError, UnknownTicket
+from harness_lab.errors import AccountUnavailable, AlreadySettled, InputError, UnknownTicket, check_kind
 from harness_lab.outcome import CALLS, Refusal, Shortfall
 from harness_lab.usage import checked_amounts, count
 
@@ -121,7 +121,7 @@ class DurableAccount(AccountView):
         own = PeriodLimits(name=OWN, limits=limits, window=None, cap="hard")
         if unknown_usage not in RULES:
             raise InputError("unknown_usage", expected=f"one of {', '.join(RULES)}", got=unknown_usage)
-        if ns(hold_seconds) <= 0:
+        if ns(hold_seconds, what="hold_seconds") <= 0:
             raise InputError("hold_seconds", expected="a number above 0", got=hold_seconds)
         store = Store(path, synchronous=synchronous, busy_seconds=busy_seconds)
         made = store.create((_instant(now_ns), ns(hold_seconds), unknown_usage), (OWN, to_text(own)))
@@ -174,6 +174,8 @@ class DurableAccount(AccountView):
         sure = _NO_PROMPT if prompt is None else checked_amounts("prompt", prompt)
         if not isinstance(hold_id, str) or not hold_id:
             raise InputError("hold_id", expected="some text", got=hold_id)
+        check_kind("note", note, str, expected="text")
+        periods = _periods(periods)
         with self._store.transaction(_instant(now_ns)) as (db, now):
             rows = self._current(db, now)
             known = rows.find(hold_id)
@@ -193,7 +195,7 @@ class DurableAccount(AccountView):
         self, bound: Amounts, now_ns: int, *, periods: Sequence[tuple[PeriodLimits, str]] = ()
     ) -> tuple[Shortfall, ...]:
         """Return what would fall short if a call were held now; empty when it fits. Changes nothing."""
-        bound = _one_call(checked_amounts("bound", bound))
+        bound, periods = _one_call(checked_amounts("bound", bound)), _periods(periods)
         with self._store.transaction(_instant(now_ns), keep=False) as (db, now):
             rows = self._current(db, now)
             return tuple(s for pot in self._pots(rows, periods) for s in rows.short(pot, bound))
@@ -255,6 +257,7 @@ class DurableAccount(AccountView):
         InputError
             If the account knows one of that name that says something else; :meth:`define` would change it.
         """
+        check_kind("period", period, PeriodLimits, expected="PeriodLimits")
         with self._store.transaction(_instant(now_ns)) as (db, now):
             rows = Rows(db, now)
             known = rows.limits(period.name)
@@ -272,6 +275,7 @@ class DurableAccount(AccountView):
         InputError
             If its windows are others than those of the budget of that name.
         """
+        check_kind("period", period, PeriodLimits, expected="PeriodLimits")
         self._change(now_ns, "define", period)
 
     def set_limits(self, limits: Amounts, *, now_ns: int) -> None:
@@ -282,7 +286,13 @@ class DurableAccount(AccountView):
         """Admit again after a bill above its bound, or after spend of unknown size: somebody has looked at the books.
 
         The reason is kept. What was charged stays charged.
+
+        Raises
+        ------
+        InputError
+            If the reason is no text.
         """
+        check_kind("reason", reason, str, expected="text")
         with self._store.transaction(_instant(now_ns)) as (db, now):
             rows = self._current(db, now)
             rows.reopen()
@@ -330,6 +340,15 @@ class DurableAccount(AccountView):
 
 def _instant(now_ns: int) -> int:
     return count("now_ns", now_ns, maximum=_MAX_NS)
+
+
+def _periods(periods: Any) -> Sequence[tuple[PeriodLimits, str]]:
+    pairs: list[Any] = list(periods) if isinstance(periods, (list, tuple)) else [periods]
+    for pair in pairs:
+        sound = isinstance(pair, (list, tuple)) and len(pair) == 2
+        if not sound or not isinstance(pair[0], PeriodLimits) or not isinstance(pair[1], str):
+            raise InputError("periods", expected="pairs of PeriodLimits and a group's name", got=pair)
+    return pairs
 
 
 def _one_call(bound: Amounts) -> Amounts:

@@ -10,6 +10,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import quote
 
+from harness_lab.clock import NS_PER_S, ns
 from harness_lab.errors import AccountUnavailable, InputError
 from harness_lab.outcome import CHANNELS
 
@@ -78,7 +79,7 @@ class Store:
     def __init__(self, path: str | Path, *, synchronous: Synchronous = "full", busy_seconds: float = 5.0) -> None:
         if synchronous not in ("full", "normal"):
             raise InputError("synchronous", expected="full or normal", got=synchronous)
-        if not 0 <= busy_seconds <= 3600:
+        if not 0 <= ns(busy_seconds, what="busy_seconds") <= 3600 * NS_PER_S:
             raise InputError("busy_seconds", expected="seconds from 0 to 3600", got=busy_seconds)
         self.path = str(Path(path).absolute())
         self._synchronous = synchronous

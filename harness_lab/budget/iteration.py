@@ -74,7 +74,14 @@ class IterationBudget:
         return max(0, self._max_total - self.used)
 
     def consume(self, units: int = 1) -> bool:
-        """Take units, all or none; False, and nothing changes, when fewer are left."""
+        """Take units, all or none; False, and nothing changes, when fewer are left.
+
+        Raises
+        ------
+        InputError
+            If `units` is negative or no whole number.
+        """
+        units = count("units", units)
         with self._lock:
             if self.used + units > self._max_total:
                 return False
@@ -82,7 +89,8 @@ class IterationBudget:
             return True
 
     def withdraw(self, units: int = 1) -> None:
-        """Give units back that were never used: no refund, since nothing was sent."""
+        """Give units back that were never used: no refund, since nothing was sent; raises what `consume` raises."""
+        units = count("units", units)
         with self._lock:
             self.used = max(0, self.used - units)
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from threading import RLock
 from typing import TYPE_CHECKING, Literal
 
-from harness_lab.clock import NS_PER_S, Time, ns
+from harness_lab.clock import NS_PER_S, Time, instant, ns
 from harness_lab.errors import InputError
 from harness_lab.outcome import amount_text
+from harness_lab.usage import count
 
 if TYPE_CHECKING:
     from harness_lab.budget.run import RunBudget, RunLedger
@@ -94,9 +95,9 @@ class LeasedTask:
         Raises
         ------
         InputError
-            If the worker is not named, or the lease is not a finite number of seconds above 0.
+            If the worker is not named, `now` is no whole number, or the lease not a finite number of seconds above 0.
         """
-        length = _checked(worker, lease_seconds)
+        length, now = _checked(worker, lease_seconds), instant("now", now)
         with self._lock:
             refusal = self._ended()
             if refusal is not None:
@@ -107,7 +108,14 @@ class LeasedTask:
             return self._grant(worker, now, length)
 
     def extend(self, worker: str, now: Time, length_ns: int) -> LeaseGrant | LeaseRefusal:
-        """Set the expiry to `now` plus a length, for the worker that holds the task, in time."""
+        """Set the expiry to `now` plus a length, for the worker that holds the task, in time.
+
+        Raises
+        ------
+        InputError
+            If `now` or the length is no whole number of nanoseconds, or the length is negative.
+        """
+        now, length_ns = instant("now", now), count("length_ns", instant("length_ns", length_ns))
         with self._lock:
             refusal = self._ended()
             if refusal is not None:
@@ -194,7 +202,7 @@ def extend_lease(
 def _checked(worker: str, lease_seconds: float) -> int:
     if not isinstance(worker, str) or not worker:
         raise InputError("worker", expected="a name", got=worker)
-    length = ns(lease_seconds)
+    length = ns(lease_seconds, what="lease_seconds")
     if length <= 0:
         raise InputError("lease_seconds", expected="a finite number above 0", got=lease_seconds)
     return length

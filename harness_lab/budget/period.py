@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Final, Literal
 from harness_lab.budget import _pots as pots
 from harness_lab.budget._pots import SIZE, Cap, Charge, Pot, UnknownCharge
 from harness_lab.budget.windows import Calendar, Rolling, Window, instant_text
-from harness_lab.errors import AlreadySettled, InputError
+from harness_lab.clock import instant
+from harness_lab.errors import AlreadySettled, InputError, check_kind
 from harness_lab.outcome import Refusal, Shortfall, amount_text
-from harness_lab.usage import checked_amounts
+from harness_lab.usage import MAX_COUNT, checked_amounts, count
 
 if TYPE_CHECKING:
     from harness_lab.usage import Amounts
@@ -74,7 +75,9 @@ class PeriodLimits:
         ):
             if got not in allowed:
                 raise InputError(what, expected=f"one of {', '.join(allowed)}", got=got)
-        if type(self.carry_windows) is not int or self.carry_windows < 1:
+        if self.window is not None:
+            check_kind("window", self.window, (Calendar, Rolling), expected="a Calendar, a Rolling or None")
+        if type(self.carry_windows) is not int or not 1 <= self.carry_windows <= MAX_COUNT:
             raise InputError("carry_windows", expected="a whole number of windows, at least 1", got=self.carry_windows)
         if self.carry != "none" and not isinstance(self.window, Calendar):
             raise InputError("carry", expected="none, unless windows are days, weeks or months", got=self.carry)
@@ -175,8 +178,14 @@ class PeriodBudget:
         self._clock: int | None = None
 
     def shortfalls(self, group: str, bound: Amounts, now_ns: int) -> tuple[Shortfall, ...]:
-        """Return every channel in which a call does not fit now; empty when it does. Changes nothing."""
-        now_ns = self._not_before(now_ns)
+        """Return every channel in which a call does not fit now; empty when it does. Changes nothing.
+
+        Raises
+        ------
+        InputError
+            If an amount or the instant is negative or not a whole number, or the group is no text.
+        """
+        bound, now_ns = checked_amounts("bound", bound), self._not_before(now_ns)
         window = self.limits.at(now_ns)
         pot = self.pot(group, now_ns)
         fresh = None if self.limits.window is None else self.limits.by_channel
@@ -186,6 +195,8 @@ class PeriodBudget:
     def pot(self, group: str, now_ns: int) -> Pot:
         """Return a copy of a group's pot at an instant: its limits, spend and holds."""
         now_ns = self._not_before(now_ns)
+        if not isinstance(group, str):
+            raise InputError("group", expected="text", got=group)
         found = self._groups.get(group)
         if found is None:
             return Pot(self.limits.by_channel)
@@ -202,7 +213,7 @@ class PeriodBudget:
         Raises
         ------
         InputError
-            If an amount is negative or not a whole number.
+            If an amount or the instant is negative or not a whole number, or the group is no text.
         """
         bound = checked_amounts("bound", bound)
         short = self.shortfalls(group, bound, now_ns)
@@ -235,8 +246,9 @@ class PeriodBudget:
         AlreadySettled
             If it was settled before; nothing moves then.
         InputError
-            If an amount is negative or not a whole number.
+            If an amount or the instant is negative or not a whole number, or the hold is none; nothing moves then.
         """
+        check_kind("hold", hold, PeriodHold, expected="a hold, as reserve returned it")
         if hold.charge is not None:
             raise AlreadySettled("call under a period budget", hold.charge.spent)
         used = None if spent is None else checked_amounts("spent", spent)
@@ -261,6 +273,8 @@ class PeriodBudget:
             pot.ended = False
 
     def _not_before(self, now_ns: int) -> int:
+        if type(now_ns) is not int or not 0 <= now_ns <= MAX_COUNT:
+            now_ns = count("now_ns", instant("now_ns", now_ns))
         return now_ns if self._clock is None else max(now_ns, self._clock)
 
     def _left(self, hold: PeriodHold, now_ns: int) -> bool:

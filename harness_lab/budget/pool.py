@@ -14,25 +14,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness_lab.budget._shortfalls import closed, exhausted, short, unbudgeted
+from harness_lab.budget._shortfalls import exhausted, short, unbudgeted
 from harness_lab.budget.allocation import Account, Allocation, Overspend
 from harness_lab.budget.pool_rules import BudgetFault, pool_rules
-from harness_lab.errors import AlreadySettled, InputError
+from harness_lab.budget.pool_view import PoolView
+from harness_lab.budget.spend import Spend, checked_resources
+from harness_lab.errors import AlreadySettled, InputError, check_kind
 from harness_lab.outcome import CALLS, CHANNELS, COST, Refusal, Shortfall
-from harness_lab.usage import checked_amounts, optional_count
+from harness_lab.usage import checked_amounts, count, optional_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from harness_lab.budget.pool_rules import PoolRules
-    from harness_lab.budget.spend import Quantity, Spend
+    from harness_lab.budget.spend import Quantity
     from harness_lab.usage import Amounts
 
 RESOURCE = "resource:"
 """What the name of a channel that is a named resource begins with."""
 
 
-class ReservationPool:
+class ReservationPool(PoolView):
     """A conserved budget shared over a tree.
 
     Parameters
@@ -64,7 +66,7 @@ class ReservationPool:
     7500
     """
 
-    __slots__ = ("channels", "root", "rules", "split_known", "units")
+    __slots__ = ("rules", "split_known", "units")
 
     def __init__(
         self,
@@ -73,7 +75,7 @@ class ReservationPool:
         resources: Mapping[str, Quantity] | None = None,
         rules: PoolRules | str | None = None,
     ) -> None:
-        resources = resources or {}
+        resources = checked_resources("resources", resources)
         self.rules = pool_rules(rules)
         self.units = {name: quantity.unit for name, quantity in resources.items()}
         self.channels: tuple[str, ...] = (*CHANNELS, *(RESOURCE + name for name in resources))
@@ -109,6 +111,7 @@ class ReservationPool:
         if committed is not None:
             pool.book(pool.root, committed)
             pool._use_up(pool.root.unknown)
+        check_kind("uncertain", uncertain, (list, tuple), expected="a list of asks")
         for ask in uncertain:
             pool._charge_uncertain(pool._checked("uncertain", ask))
         return pool
@@ -121,7 +124,7 @@ class ReservationPool:
         InputError
             If a resource is none of the pool's, one of the pool's is left out, or a unit is another.
         """
-        asked = resources or {}
+        asked = checked_resources("resources", resources)
         for name in asked:
             if name not in self.units:
                 raise InputError(f"resource {name}", expected="one that the root declares", got=sorted(self.units))
@@ -137,8 +140,16 @@ class ReservationPool:
         """Return every channel in which `ask` cannot be held now; empty when it can. Changes nothing.
 
         `keep` is what the parent keeps for itself, by channel: it must still be free after the ask.
+
+        Raises
+        ------
+        InputError
+            If an amount is negative or not a whole number, or `within` is no allocation.
         """
-        allocation = within if within is not None else self.root
+        keep = None if keep is None else self._checked("keep", keep)
+        return self._missing(self._checked("ask", ask), self._above(within), keep)
+
+    def _missing(self, ask: Amounts, allocation: Allocation, keep: Amounts | None) -> tuple[Shortfall, ...]:
         names = self.channels
         missing: tuple[Shortfall, ...] = ()
         for i, account in allocation.limited:
@@ -171,10 +182,11 @@ class ReservationPool:
         """
         ask = self._checked("ask", ask)
         keep = None if keep is None else self._checked("keep", keep)
-        if within is not None and within.closed is not None:
+        above = self._above(within)
+        if above.closed is not None:
             raise InputError("within", expected="an allocation that has not ended", got="one that has")
-        missing = self.shortfalls(ask, within, keep=keep)
-        return Refusal(missing) if missing else self.hold(ask, within)
+        missing = self._missing(ask, above, keep)
+        return Refusal(missing) if missing else self.hold(ask, above)
 
     def even_share(self, ask: Amounts, within: Allocation | None = None, *, together: int = 1) -> Amounts:
         """Return an ask bounded by an even share of what is left, by channel.
@@ -187,11 +199,16 @@ class ReservationPool:
             The parent's allocation; the pool's own if None.
         together : int
             Children among whom what is left is split, this one counted.
+
+        Raises
+        ------
+        InputError
+            If an amount or `together` is negative or not a whole number, or `within` is no allocation.
         """
-        allocation = within if within is not None else self.root
+        ask, among = self._checked("ask", ask), max(1, count("together", together))
         share = list(ask)
-        for i, account in allocation.limited:
-            left = max(0, account.open().free or 0) // max(1, together)
+        for i, account in self._above(within).limited:
+            left = max(0, account.open().free or 0) // among
             asked = ask[i]
             share[i] = left if asked is None else min(asked, left)
         return tuple(share)
@@ -224,8 +241,9 @@ class ReservationPool:
         Raises
         ------
         InputError
-            If an amount is negative or not a whole number; nothing has changed then.
+            If an amount is negative or not a whole number, or the allocation is none; nothing has changed then.
         """
+        self._above(allocation)
         self.commit(allocation, self._checked("spent", spent))
 
     def commit(self, allocation: Allocation, spent: Amounts) -> None:
@@ -253,8 +271,9 @@ class ReservationPool:
         Raises
         ------
         InputError
-            If it names a resource that the pool has not, or another unit.
+            If it is no spend, names a resource that the pool has not, or another unit; nothing has changed then.
         """
+        check_kind("spend", spend, Spend, expected="a Spend")
         used, unknown = spend.by_channel(self.units, partial=partial)
         self.commit(allocation, used)
         for i in unknown:
@@ -270,8 +289,10 @@ class ReservationPool:
         BudgetFault
             Where the rules say so: an unknown cost under a limit before anything is charged, an unknown use of a
             limited resource after.
+        InputError
+            If it is neither a spend nor amounts by channel; nothing has changed then.
         """
-        if isinstance(spent, tuple):
+        if not isinstance(spent, Spend):
             self.charge(self.root, spent)
             return
         strict = self.rules.unknown == "raise"
@@ -305,8 +326,10 @@ class ReservationPool:
             If it has ended before.
         BudgetFault
             Where the rules say so, after the books are done.
+        InputError
+            If it is no allocation that was reserved, or the spend cannot be booked; it stays open then.
         """
-        if allocation.parent is None:
+        if self._above(allocation).parent is None:
             raise InputError("allocation", expected="one that was reserved", got="the pool itself")
         if allocation.closed is not None:
             raise AlreadySettled("allocation", allocation.closed)
@@ -354,6 +377,7 @@ class ReservationPool:
                 account.use_up()
 
     def _checked(self, what: str, values: Amounts) -> Amounts:
+        check_kind(what, values, (tuple, list), expected="amounts by channel")
         if len(values) == len(CHANNELS):
             return (*checked_amounts(what, values), *[None] * (len(self.channels) - len(CHANNELS)))
         if len(values) != len(self.channels):
@@ -362,23 +386,3 @@ class ReservationPool:
         names = self.channels[len(CHANNELS) :]
         checked = (optional_count(f"{what} ({name})", v) for name, v in zip(names, extra, strict=True))
         return (*checked_amounts(what, values[: len(CHANNELS)]), *checked)
-
-    def free(self) -> Amounts:
-        """Return what is left by channel, negative after an overspend; None without a limit."""
-        return tuple(account.free for account in self.root.accounts)
-
-    def available(self, within: Allocation | None = None) -> Amounts:
-        """Return the most that an ask could get, by channel: never negative, 0 where closed, None without a limit."""
-        allocation = within if within is not None else self.root
-        return tuple(
-            None if a.limit < 0 else 0 if closed(self.channels[i], a) else max(0, a.free or 0)
-            for i, a in enumerate(account.open() for account in allocation.accounts)
-        )
-
-    def held(self) -> Amounts:
-        """Return what is set aside by channel."""
-        return tuple(account.held for account in self.root.accounts)
-
-    def spent(self) -> Amounts:
-        """Return what is committed by channel; children that have not ended are not in it."""
-        return tuple(account.spent for account in self.root.accounts)

@@ -53,12 +53,18 @@ POOL_RULES: Final[dict[str, PoolRules]] = {
 
 
 def pool_rules(rules: PoolRules | str | None) -> PoolRules:
-    """Return rules by the name of a preset, or as they are; None is ours."""
+    """Return rules by the name of a preset, or as they are; None is ours.
+
+    Raises
+    ------
+    InputError
+        If there is no preset of that name.
+    """
     if isinstance(rules, PoolRules):
         return rules
     if rules is None:
         return POOL_RULES["ours"]
-    if rules not in POOL_RULES:
+    if not isinstance(rules, str) or rules not in POOL_RULES:
         raise InputError("rules", expected=f"one of {', '.join(POOL_RULES)}", got=rules)
     return POOL_RULES[rules]
 

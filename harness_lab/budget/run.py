@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from harness_lab.budget import _rules
 from harness_lab.clock import NS_PER_S, Clock, MonotonicClock, Time, ns
-from harness_lab.errors import InputError
+from harness_lab.errors import InputError, check_kind
 from harness_lab.outcome import Code
-from harness_lab.usage import count, nusd, optional_nusd, usd
+from harness_lab.usage import MAX_NUSD, count, nusd, optional_nusd, usd
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -93,7 +93,14 @@ class Ceiling:
 
     @classmethod
     def of(cls, budget: RunBudget) -> Ceiling:
-        """Convert a budget."""
+        """Convert a budget.
+
+        Raises
+        ------
+        InputError
+            If it is none.
+        """
+        check_kind("budget", budget, RunBudget, expected="a RunBudget")
         cost = -1 if budget.max_cost_usd is None else nusd(budget.max_cost_usd)
         return cls(budget.max_steps, cost, -1 if budget.max_seconds is None else ns(budget.max_seconds))
 
@@ -174,11 +181,19 @@ class RunLedger:
         self.charge(optional_nusd(cost_usd))
 
     def charge(self, cost_nusd: int | None) -> None:
-        """Charge a cost in nano-dollars; None is unknown."""
+        """Charge a cost in nano-dollars; None is unknown.
+
+        Raises
+        ------
+        InputError
+            If it is no whole number from 0 on; nothing has changed then.
+        """
         if cost_nusd is None:
             self.unmetered_runs += 1
-        else:
+        elif type(cost_nusd) is int and 0 <= cost_nusd <= MAX_NUSD:
             self.cost_nusd += cost_nusd
+        else:
+            self.cost_nusd += count("cost_nusd", cost_nusd, maximum=MAX_NUSD)
 
     def cancel(self, reason: str = "cancelled") -> None:
         """Stop the tree before its next step; a step in flight finishes and is charged. The last reason stands."""
@@ -280,5 +295,6 @@ class RunContext:
 
     def for_child(self, declared: RunBudget, parent_run_id: str) -> RunContext:
         """Return a child's context: same ledger, declared budget bounded by this one, one level deeper."""
+        check_kind("declared", declared, RunBudget, expected="a RunBudget")
         nested = declared.nested_within(self.budget, self.ledger)
         return replace(self, budget=nested, parent_run_id=parent_run_id, depth=self.depth + 1)

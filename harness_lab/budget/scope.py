@@ -18,10 +18,10 @@ from harness_lab.budget.scope_books import ScopeBooks
 from harness_lab.budget.scope_child import Child, ExecutionRetained, ReservationsOpen, whose_fault
 from harness_lab.budget.scope_restore import restored_children, restored_pool
 from harness_lab.budget.spend import NOTHING, UNREPORTED, Quantity, Spend
-from harness_lab.clock import Time
+from harness_lab.clock import Time, instant
 from harness_lab.errors import InputError
 from harness_lab.outcome import CHANNELS, Cause, Code, Outcome, Refusal, Shortfall
-from harness_lab.usage import checked_amounts
+from harness_lab.usage import checked_amounts, optional_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -142,8 +142,10 @@ class Scope(ScopeBooks):
         Raises
         ------
         InputError
-            If the child has no name, or its ask is none.
+            If the child has no name, its ask is none, or a time is no whole number.
         """
+        now = instant("now", now)
+        lasts_ns = optional_count("lasts_ns", lasts_ns)
         if not isinstance(name, str) or not name:
             raise InputError("name", expected="what the child is called", got=name)
         refused = self._closed(now)
@@ -197,6 +199,7 @@ class Scope(ScopeBooks):
 
     def cancel(self, child: Child, reason: str = "cancelled") -> Settlement | None:
         """Stop a child: what it used is charged. One that still stands in line leaves it and has never been."""
+        self._child(child)
         if child.state == "waiting":
             self._line = deque(each for each in self._line if each[0] is not child)
             child.state = "pending" if child.settlement is not None else "ended"
@@ -243,7 +246,7 @@ class Scope(ScopeBooks):
         asked = ask if ask is not None else self.share
         if asked is None:
             raise InputError("ask", expected="amounts by channel, or a share of the scope's", got=None)
-        if len(asked) != len(CHANNELS):
+        if isinstance(asked, tuple) and len(asked) == len(self.pool.channels) > len(CHANNELS):
             return asked
         return self.pool.ask(asked, resources) if resources or self.pool.units else checked_amounts("ask", asked)
 

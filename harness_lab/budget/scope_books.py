@@ -7,17 +7,19 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from harness_lab.budget.pool_rules import BudgetFault
+from harness_lab.budget.scope_child import Child
 from harness_lab.budget.scope_journal import Accounting, Event, Leak, Settlement, metered, read_spend, spend_from_dict
 from harness_lab.budget.spend import NOTHING, Spend
-from harness_lab.errors import AlreadySettled, InputError
+from harness_lab.clock import instant
+from harness_lab.errors import AlreadySettled, InputError, check_kind
 from harness_lab.outcome import COST, Cause, Outcome, Refusal, Shortfall
+from harness_lab.usage import checked_amounts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from harness_lab.budget.allocation import Allocation
     from harness_lab.budget.pool import ReservationPool
-    from harness_lab.budget.scope_child import Child
     from harness_lab.budget.scope_journal import EventKind
     from harness_lab.clock import Time
     from harness_lab.usage import Amounts
@@ -47,24 +49,32 @@ class ScopeBooks:
         keep: Amounts | None = None,
     ) -> None:
         self.pool = pool
-        self.share = share
-        self.keep = keep
+        self.share = None if share is None else checked_amounts("share", share)
+        self.keep = None if keep is None else checked_amounts("keep", keep)
         self.name = name
-        self.deadline = deadline
+        self.deadline = None if deadline is None else instant("deadline", deadline)
         self.journal: list[Event] = []
         self.children: list[Child] = []
         self.finished = False
         self._inside: Allocation = pool.root
         self._line: deque[tuple[Child, Amounts | None]] = deque()
         limits = tuple(None if account.limit < 0 else account.limit for account in pool.root.accounts)
-        about = {"limits": limits, "units": dict(pool.units), "deadline": deadline, "rules": asdict(pool.rules)}
-        about |= {"share": share, "keep": keep}
+        about = {"limits": limits, "units": dict(pool.units), "deadline": self.deadline, "rules": asdict(pool.rules)}
+        about |= {"share": self.share, "keep": self.keep}
         self._write("opened", None, about)
 
     def meter(self, child: Child, spend: Spend) -> None:
-        """Take note of what a child that runs has used; the pool moves when it settles."""
+        """Take note of what a child that runs has used; the pool moves when it settles.
+
+        Raises
+        ------
+        InputError
+            If the child does not run, or the spend is none; nothing has changed then.
+        """
+        self._child(child)
         if child.state != "running":
             raise InputError("child", expected="one that runs", got=child.state)
+        check_kind("spend", spend, Spend, expected="a Spend")
         child.begun = True
         child.spent += spend
 
@@ -75,7 +85,11 @@ class ScopeBooks:
         ------
         BudgetFault
             Where the pool's rules do not let a turn of unknown cost pass; the journal has it all the same.
+        InputError
+            If it is no spend, or names a resource that the pool has not, or another unit; nothing is written then.
         """
+        check_kind("spend", spend, Spend, expected="a Spend")
+        spend.by_channel(self.pool.units, partial=True)
         self._write("metered", None, asdict(spend))
         if self._inside.parent is None:
             self.pool.observe(spend, partial=True)
@@ -105,6 +119,7 @@ class ScopeBooks:
         A spend that cannot be read (InputError) leaves the child's reservation open. One that the pool's rules do not
         let pass makes the child failed, with the fault as its reason and without a result.
         """
+        self._child(child)
         more = spend if isinstance(spend, Spend) else spend_from_dict(spend) if spend is not None else NOTHING
         spent = (child.spent + more).complete(self.pool.units, known=child.scope is not None)
         ended = Settlement(id=child.id, name=child.name, outcome=outcome, cause=cause, reason=reason, spent=spent)
@@ -181,6 +196,10 @@ class ScopeBooks:
             for i, c in enumerate(self.children)
             if c.state == "running"
         )
+
+    @staticmethod
+    def _child(child: object) -> None:
+        check_kind("child", child, Child, expected="a child, as spawn returned it")
 
     def _begin(self, child: Child, allocation: Allocation) -> None:
         child.allocation, child.state, child.begun = allocation, "running", False

@@ -6,16 +6,17 @@ else its whole ask, because nobody knows. Each child is counted once.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from harness_lab.budget.allocation import Overspend
 from harness_lab.budget.spend import NOTHING, Quantity, Spend
-from harness_lab.errors import HarnessLabError
+from harness_lab.errors import HarnessLabError, InputError, check_kind
 from harness_lab.outcome import Cause, Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Sequence
 
     from harness_lab.usage import Amounts
 
@@ -170,9 +171,20 @@ class Leak:
 
 
 def spend_from_dict(values: Mapping[str, Any]) -> Spend:
-    """Read a spend that was written as plain values."""
-    resources = {name: Quantity(**quantity) for name, quantity in values.get("resources", {}).items()}
-    return Spend(**(dict(values) | {"resources": resources}))
+    """Read a spend that was written as plain values.
+
+    Raises
+    ------
+    InputError
+        If it is none.
+    """
+    check_kind("spend", values, Mapping, expected="a Spend, or one as plain values")
+    try:
+        resources = {name: Quantity(**quantity) for name, quantity in values.get("resources", {}).items()}
+        return Spend(**(dict(values) | {"resources": resources}))
+    except (TypeError, AttributeError):
+        known = ", ".join(Spend.__dataclass_fields__)
+        raise InputError("spend", expected=f"some of {known}", got=values) from None
 
 
 @dataclass(slots=True)

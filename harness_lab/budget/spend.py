@@ -6,6 +6,7 @@ is kept, and a flag beside it says that it is not all; zero never stands for unk
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -14,8 +15,6 @@ from harness_lab.outcome import CHANNELS, COST, FRESH, INPUT, TOKENS
 from harness_lab.usage import MAX_NUSD, count, optional_count, optional_nusd
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from harness_lab.usage import Amounts
 
 CostSource = Literal["reported", "estimated", "partial", "unknown"]
@@ -102,6 +101,7 @@ class Spend:
             object.__setattr__(self, name, optional_count(name, getattr(self, name)))
         for name in ("cost_nusd", "estimated_nusd"):
             object.__setattr__(self, name, count(name, getattr(self, name), maximum=MAX_NUSD))
+        checked_resources("resources", self.resources)
         _check_flag("tokens_known", self.tokens_known)
         _check_flag("cost_known", self.cost_known)
         object.__setattr__(self, "split_known", self._split())
@@ -160,7 +160,7 @@ class Spend:
             cost_nusd=cost or 0,
             cost_known=estimate_usd is None and cost is not None,
             estimated_nusd=(cost or 0) if estimate_usd is not None else 0,
-            resources=resources or {},
+            resources=checked_resources("resources", resources),
         )
 
     def by_channel(self, units: Mapping[str, str], *, partial: bool = False) -> tuple[Amounts, frozenset[int]]:
@@ -242,6 +242,23 @@ class Spend:
             estimated_nusd=self.estimated_nusd + other.estimated_nusd,
             resources=_together(self.resources, other.resources),
         )
+
+
+def checked_resources(what: str, resources: object) -> Mapping[str, Quantity]:
+    """Return named resources with their quantities; None is none.
+
+    Raises
+    ------
+    InputError
+        If they are no mapping of names to quantities.
+    """
+    if resources is None:
+        return {}
+    if not isinstance(resources, Mapping) or not all(
+        isinstance(name, str) and isinstance(each, Quantity) for name, each in resources.items()
+    ):
+        raise InputError(what, expected="quantities by name", got=resources)
+    return resources
 
 
 def _check_flag(name: str, value: object) -> None:

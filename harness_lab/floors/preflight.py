@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from harness_lab.clock import instant
 from harness_lab.errors import InputError, UnitMismatch
 from harness_lab.floors import _rules
 from harness_lab.outcome import UNITS, Code, Helps, Shortfall, Unit
@@ -144,7 +145,7 @@ def preflight(
     UnitMismatch
         If the path was measured only in another unit than the ask's.
     InputError
-        If `asked` is not a count.
+        If `asked` is not a count, or `now_ns` no whole number.
 
     Notes
     -----
@@ -155,6 +156,7 @@ def preflight(
         raise UnitMismatch("unit of the ask", expected=f"the floor's unit {key.unit}", got=unit)
     if stale not in ("warn", "enforce", "ignore"):
         raise InputError("stale", expected="warn, enforce or ignore", got=stale)
+    now_ns = None if now_ns is None else instant("now_ns", now_ns)
     row, why = _evidence(table, key, now_ns, context_fields or {})
     if row is None or (why and stale == "ignore"):
         if row is None:

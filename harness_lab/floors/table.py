@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
+from harness_lab.clock import instant
 from harness_lab.errors import InputError
 from harness_lab.outcome import UNITS, Unit
 from harness_lab.usage import count, optional_count
@@ -39,6 +40,10 @@ class FloorKey:
     def __post_init__(self) -> None:
         if self.unit not in UNITS:
             raise InputError("unit", expected=f"one of {', '.join(UNITS)}", got=self.unit)
+        for name in ("backend", "model", "agent", "context"):
+            value = getattr(self, name)
+            if not isinstance(value, str) and (value is not None or name in ("backend", "model")):
+                raise InputError(name, expected="text", got=value)
 
     def __str__(self) -> str:
         agent = f"{self.agent} on " if self.agent else ""
@@ -98,6 +103,9 @@ class FloorRow:
         for name in ("floor", "second_lowest", "startup_cost"):
             object.__setattr__(self, name, optional_count(name, getattr(self, name)))
         object.__setattr__(self, "n", count("n", self.n))
+        for name in ("measured_ns", "stale_after_ns"):
+            when = getattr(self, name)
+            object.__setattr__(self, name, None if when is None else instant(name, when))
 
     def age_ns(self, now_ns: int) -> int | None:
         """Nanoseconds since the newest row; None when its time is not recorded."""

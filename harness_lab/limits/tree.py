@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness_lab.clock import NS_PER_S, Time, ns
+from harness_lab.clock import NS_PER_S, Time, instant, ns
 from harness_lab.errors import InputError
 from harness_lab.limits import _rules
-from harness_lab.usage import optional_count
+from harness_lab.usage import count, optional_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,9 +87,9 @@ class SubagentBudget:
         deadline: Time | None = None,
     ) -> None:
         self.limits = limits
-        self.depth = depth
+        self.depth = count("depth", depth)
         self.counter = counter if counter is not None else StartCounter()
-        self.deadline = deadline
+        self.deadline = None if deadline is None else instant("deadline", deadline)
         self._depth_limit = _or_none(limits.max_depth)
         self._calls = _or_none(limits.max_calls)
         self._concurrent = _or_none(limits.max_concurrent)
@@ -116,7 +116,15 @@ class SubagentBudget:
             yield "max_concurrent", self._concurrent
 
     def broken(self, active: int) -> int:
-        """Return which limits a start would break now, as bits: 1 depth, 2 starts, 4 children at once; 0: none."""
+        """Return which limits a start would break now, as bits: 1 depth, 2 starts, 4 children at once; 0: none.
+
+        Raises
+        ------
+        InputError
+            If `active` is negative or no whole number.
+        """
+        if type(active) is not int or active < 0:
+            active = count("active", active)
         return _rules.broken(
             self.depth + 1, self._depth_limit, self.counter.starts, self._calls, active, self._concurrent
         )
@@ -148,6 +156,7 @@ class SubagentBudget:
 
     def child_deadline(self, now: Time) -> Time | None:
         """Return when a child started now must have ended: its own time limit, never past this node's deadline."""
+        now = instant("now", now)
         own = now + self._timeout if self._timeout >= 0 else -1
         inherited = -1 if self.deadline is None else max(now, self.deadline)
         when = _rules.earlier(own, inherited)
@@ -165,7 +174,7 @@ class SubagentBudget:
         view._depth_limit, view._calls = self._depth_limit, self._calls
         view._concurrent, view._timeout = self._concurrent, self._timeout
         view.depth = self.depth + 1
-        view.deadline = deadline if deadline is not None else self.deadline
+        view.deadline = instant("deadline", deadline) if deadline is not None else self.deadline
         return view
 
 

@@ -9,18 +9,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from harness_lab.errors import AlreadySettled, InputError
+from harness_lab.clock import instant
+from harness_lab.errors import AlreadySettled, InputError, check_kind
 from harness_lab.outcome import CHANNELS, Code, Refusal, Shortfall, amount_text
 from harness_lab.policies.compose import Composed
 from harness_lab.policies.opened import SharedComposed
 from harness_lab.policies.outside import charge_outside, step_outside
-from harness_lab.policies.protocol import OPEN, SETTLED, Grant, Granted, Refused, StepAsk, Stop
+from harness_lab.policies.protocol import OPEN, SETTLED, Grant, Granted, Refused, StepAsk, Stop, Ticket, Use
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from harness_lab.clock import Time
-    from harness_lab.policies.protocol import End, Module, News, Ticket, Use, Wait
+    from harness_lab.policies.protocol import End, Module, News, Wait
 
 Then = Literal["stop", "wrap-up", "pause"]
 
@@ -131,9 +132,11 @@ class _AtLimit:
 
     def settle(self, step: Ticket, use: Use, now: Time) -> None:
         """Take note that a step ended; a wrap-up is booked apart."""
-        if step not in self._outside:
+        if type(step) is not Ticket or step not in self._outside:
             super().settle(step, use, now)  # type: ignore[misc]
             return
+        now = instant("now", now)
+        check_kind("use", use, Use, expected="a Use")
         if step.state != OPEN:
             raise AlreadySettled(str(step), step.first)
         step.state, step.first = SETTLED, use
@@ -145,8 +148,8 @@ class _AtLimit:
 
     def close(self, node: Ticket, use: Use, end: End, now: Time) -> None:
         """Take note that a node's work has really ended."""
-        self._may_wrap.discard(node)
         super().close(node, use, end, now)  # type: ignore[misc]
+        self._may_wrap.discard(node)
 
     def outbox(self) -> Iterator[News]:
         """Yield answers to those who waited, with what may follow."""

@@ -10,12 +10,13 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from harness_lab.clock import Time, instant
-from harness_lab.errors import AlreadySettled, UnknownTicket
+from harness_lab.errors import AlreadySettled, HarnessLabError, InputError, UnknownTicket, check_kind
 from harness_lab.outcome import CHANNELS, Code, Refusal, Shortfall
 from harness_lab.policies.protocol import (
     OPEN,
     SETTLED,
     WAITING,
+    End,
     Grant,
     Granted,
     Refused,
@@ -29,7 +30,7 @@ from harness_lab.policies.protocol import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from harness_lab.policies.protocol import Ask, End, Module, News
+    from harness_lab.policies.protocol import Ask, Module, News
 
 _NOTHING = Use((0,) * len(CHANNELS), "unsent")
 _NO_NEWS: Iterator[News] = iter(())
@@ -90,12 +91,13 @@ class Composed:
         Raises
         ------
         InputError
-            If `now` is not whole nanoseconds.
+            If `now` is not whole nanoseconds, or the ask or its parent is none.
         UnknownTicket
             If the parent is not a node of this policy.
         """
+        check_kind("ask", ask, SpawnAsk, expected="a SpawnAsk")
         parent = ask.parent
-        if parent is not None and parent.policy is not self:
+        if parent is not None and (type(parent) is not Ticket or parent.policy is not self):
             raise _unknown(parent)
         memory = [None] * len(self.modules)
         ticket = Ticket(ask, parent, 0 if parent is None else parent.depth + 1, memory, now, self)
@@ -104,8 +106,8 @@ class Composed:
 
     def admit(self, ask: StepAsk, now: Time) -> Grant | Wait | Refusal:
         """Answer whether a step may start; raises what :meth:`spawn` raises."""
-        node = ask.node
-        if node.policy is not self:
+        node = ask.node if type(ask) is StepAsk else ask
+        if type(node) is not Ticket or node.policy is not self:
             raise _unknown(node)
         now = now if type(now) is int else instant("now", now)
         return self._answer(Ticket(ask, node, node.depth, node.memory, now, self), self._steps, now)
@@ -124,22 +126,35 @@ class Composed:
             If it was settled before; nothing moves.
         UnknownTicket
             If this policy never gave that ticket; nothing moves.
+        InputError
+            If it is no ticket, the use none, or `now` not whole nanoseconds; nothing moves.
         """
-        if step.policy is not self:
+        if type(step) is not Ticket or step.policy is not self:
             raise _unknown(step)
+        if type(now) is not int or type(use) is not Use:
+            now = _sound(use, now)
         self._end(step, use, now)
 
     def close(self, node: Ticket, use: Use, end: End, now: Time) -> None:
         """Take note that a node's work has really ended; raises what :meth:`settle` raises."""
-        if node.policy is not self:
+        if type(node) is not Ticket or node.policy is not self:
             raise _unknown(node)
-        self._end(node, use, now)
+        check_kind("end", end, End, expected="an End")
+        self._end(node, use, _sound(use, now))
 
     def cancel(self, node: Ticket, reason: str, now: Time) -> None:
         """Refuse whatever the subtree asks from now on; calls in flight end and are charged.
 
         What the subtree has waiting is refused at once. The last reason stands.
+
+        Raises
+        ------
+        InputError
+            If it is no ticket, the reason no text, or `now` not whole nanoseconds; nothing moves.
         """
+        check_kind("ticket", node, Ticket, expected="the ticket of a grant")
+        check_kind("reason", reason, str, expected="text")
+        instant("now", now)
         self._cancelled[node] = reason
         for ticket in [t for t in self._queue if self._stopped(t) is not None]:
             self._queue.remove(ticket)
@@ -147,7 +162,14 @@ class Composed:
             self.news.append(Refused(ticket, Refusal((_was_cancelled(self._stopped(ticket) or reason),))))
 
     def tick(self, now: Time) -> Time | None:
-        """Refuse those who waited too long; return when to be told again, None if nobody waits."""
+        """Refuse those who waited too long; return when to be told again, None if nobody waits.
+
+        Raises
+        ------
+        InputError
+            If `now` is not whole nanoseconds.
+        """
+        now = instant("now", now)
         late = [ticket for ticket in self._queue if _until(ticket) <= now]
         for ticket in late:
             self._queue.remove(ticket)
@@ -303,8 +325,15 @@ class Composed:
         return True
 
 
-def _unknown(ticket: Ticket) -> UnknownTicket:
-    return UnknownTicket(f"{ticket} was not given by this policy")
+def _unknown(ticket: object) -> HarnessLabError:
+    if isinstance(ticket, Ticket):
+        return UnknownTicket(f"{ticket} was not given by this policy")
+    return InputError("ticket", expected="the ticket of a grant", got=ticket)
+
+
+def _sound(use: Use, now: Time) -> Time:
+    check_kind("use", use, Use, expected="a Use")
+    return instant("now", now)
 
 
 def _was_cancelled(reason: str) -> Shortfall:

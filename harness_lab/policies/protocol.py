@@ -11,11 +11,13 @@ Nothing can be asked *during* a call: a soft cap cannot stop a stream.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, final
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, final, get_args
 
 from harness_lab.clock import instant
+from harness_lab.errors import InputError, check_kind
 from harness_lab.outcome import CHANNELS, Cause, Outcome, amount_text
 from harness_lab.usage import checked_amounts
+from harness_lab.usage import count as count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -31,6 +33,8 @@ Path = tuple[tuple[int, int, int], ...]
 StepKind = Literal["model", "tool", "compaction", "wrap-up"]
 Status = Literal["completed", "failed", "abandoned", "unsent"]
 Turn = Literal["interactive", "programmatic"]
+STEP_KINDS: Final[tuple[StepKind, ...]] = get_args(StepKind)
+STATUSES: Final[tuple[Status, ...]] = get_args(Status)
 
 
 @final
@@ -59,7 +63,8 @@ class SpawnAsk:
     Raises
     ------
     InputError
-        If an amount of the ask is negative, not finite or not a whole number, or `wait_until` no whole nanoseconds.
+        If an amount of the ask, or `together`, is negative, not finite or not a whole number, `wait_until` no whole
+        nanoseconds, or `path` no path.
     """
 
     __slots__ = ("awaited", "budget", "floor_key", "parent", "path", "resume", "together", "wait_until")
@@ -76,6 +81,7 @@ class SpawnAsk:
         resume: Ticket | None = None,
         together: int = 1,
     ) -> None:
+        check_kind("path", path, tuple, expected="(call, slot, attempt) on each level")
         self.parent = parent
         self.path = path
         self.budget = checked_amounts("ask", budget)
@@ -83,7 +89,7 @@ class SpawnAsk:
         self.awaited = awaited
         self.wait_until = wait_until if wait_until is None else instant("wait_until", wait_until)
         self.resume = resume
-        self.together = together
+        self.together = count_of("together", together)
 
 
 @final
@@ -108,7 +114,8 @@ class StepAsk:
     Raises
     ------
     InputError
-        If an amount of the bound is negative, not finite or not a whole number, or `wait_until` no whole nanoseconds.
+        If an amount of the bound or `count` is negative, not finite or not a whole number, `wait_until` no whole
+        nanoseconds, or `kind` none.
     """
 
     __slots__ = ("attempt", "bound", "call", "count", "kind", "node", "wait_until")
@@ -123,6 +130,10 @@ class StepAsk:
         count: int = 1,
         wait_until: Time | None = None,
     ) -> None:
+        if type(call) is not int or type(attempt) is not int or type(count) is not int or count < 0:
+            call, attempt, count = count_of("call", call), count_of("attempt", attempt), count_of("count", count)
+        if kind != "model" and kind not in STEP_KINDS:
+            raise InputError("kind", expected=f"one of {', '.join(STEP_KINDS)}", got=kind)
         self.node = node
         self.call = call
         self.attempt = attempt
@@ -150,12 +161,17 @@ class Use:
     Raises
     ------
     InputError
-        If an amount is negative, not finite or not a whole number: it would give money back, or poison the sum.
+        If an amount is negative, not finite or not a whole number: it would give money back, or poison the sum; if
+        `status` or `turn` is none of these.
     """
 
     __slots__ = ("spent", "status", "turn")
 
     def __init__(self, spent: Amounts, status: Status = "completed", turn: Turn = "interactive") -> None:
+        if status != "completed" and status not in STATUSES:
+            raise InputError("status", expected=f"one of {', '.join(STATUSES)}", got=status)
+        if turn != "interactive" and turn != "programmatic":
+            raise InputError("turn", expected="interactive or programmatic", got=turn)
         self.spent = checked_amounts("use", spent)
         self.status = status
         self.turn = turn

@@ -64,7 +64,7 @@ class Played:
         self.policy: Any = OnDisk(self.inner)
         runtime = AsyncioRuntime()
         root = self.inner.spawn(SpawnAsk(None, (), amounts()), runtime.now()).ticket
-        agents = Agents(runtime, self.policy, root, {"w": self.worker})
+        agents = Agents(runtime, self.policy, root, {"w": self.worker})  # type: ignore[arg-type]
         try:
             return await body(agents)
         finally:
