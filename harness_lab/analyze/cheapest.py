@@ -1,10 +1,4 @@
-"""The ceiling that costs least when a run that does not complete has a price.
-
-References
-----------
-.. [1] Bang, H., Tsiatis, A. A. (2000). Estimating medical costs with censored data. Biometrika 87(2), 329-343.
-   https://doi.org/10.1093/biomet/87.2.329
-"""
+"""The ceiling that costs least when a run that does not complete has a price."""
 
 from __future__ import annotations
 
@@ -15,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pandas as pd
 
+from harness_lab.analyze.attempts import Attempts
 from harness_lab.analyze.ceilings import COLUMNS, CeilingChannel
-from harness_lab.analyze.frames import Bools, Data, Floats, Ints, amount, as_names, label, parts_by, text
-from harness_lab.analyze.grouping import AUTO
+from harness_lab.analyze.frames import Bools, Data, Floats, Ints, amount, as_names, label, parts_by, text_codes
+from harness_lab.analyze.grouping import AUTO, gapless
 from harness_lab.analyze.runs import run_table
 from harness_lab.analyze.sample import Sample, take
 from harness_lab.errors import InputError
@@ -27,16 +22,14 @@ from harness_lab.stats.means import mean
 from harness_lab.stats.notes import notes_below
 from harness_lab.stats.paired import paired_difference
 from harness_lab.stats.skewed import skewed_p, skewness
-from harness_lab.stats.survival import kaplan_meier
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from matplotlib.axes import Axes
 
 MAX_CANDIDATES: Final = 60
 FOLDS: Final = 5
-MIN_UNSTOPPED: Final = 0.1
 MIN_RUNS: Final = 50
 
 _OWN: Final[dict[CeilingChannel, tuple[str, ...]]] = {
@@ -221,92 +214,113 @@ class _Task:
     ) -> CheapestCeiling:
         """Choose for one set of runs."""
         sample = take(runs, COLUMNS[self.channel], cluster=cluster)
-        known = ~np.isnan(sample.spend)
-        own = self._own_stops(text(runs, "stopped_by")[sample.kept], sample)
-        keep = known & ~np.isnan(sample.amounts)
-        if int(keep.sum()) < MIN_RUNS:
-            return self._declined(int(keep.sum()), parts)
-        x, spend, done = sample.amounts[keep], sample.spend[keep] * 1e-9, sample.completed[keep]
-        beyond = _reach(x, own[keep]) if own[keep].any() else None
-        at = _candidates(x, beyond)
-        labels = None if sample.labels is None else np.unique(sample.labels[keep], return_inverse=True)[1]
-        weight = _weights(x, own[keep], at)
-        cost_part, done_part = self._table(x, spend, done, at)
-        table = (weight * cost_part, weight * done_part)
-        return self._result(table, at, labels, beyond, parts or {}, x.size)
+        keep = ~np.isnan(sample.spend)
+        n = int(keep.sum())
+        if n < MIN_RUNS:
+            return self._declined(n, parts)
+        own = self._own_stops(runs, sample)[keep]
+        labels = None if sample.labels is None else gapless(sample.labels[keep])
+        tried = Attempts.of(
+            sample.amounts[keep], sample.spend[keep] * 1e-9, sample.completed[keep], own, most=MAX_CANDIDATES
+        )
+        return self._result(tried, labels, parts or {})
 
-    def _own_stops(self, code: Any, sample: Sample) -> Bools:
+    def _own_stops(self, runs: pd.DataFrame, sample: Sample) -> Bools:
+        """Return which rows of the sample a limit of the channel stopped; a stop of unknown reason counts as one."""
         words = _OWN[self.channel]
-        place, names = pd.factorize(code)
-        mine = np.asarray([not c or any(word in c for word in words) for c in names], dtype=np.bool_)
-        return np.asarray(sample.stopped & mine[place])
+        place, codes = text_codes(runs, "stopped_by")
+        mine = np.asarray([not c or any(word in c for word in words) for c in codes], dtype=np.bool_)
+        return np.asarray(sample.stopped & mine[place][sample.kept])
 
-    def _table(self, x: Floats, spend: Floats, done: Bools, at: Floats) -> tuple[Floats, Floats]:
-        """Return each run's spend and whether it completes, under each candidate; shapes (candidates, runs)."""
-        inside = x <= at[:, None]
-        rate = np.divide(spend, x, out=np.zeros_like(spend), where=x > 0)
-        return np.where(inside, spend, rate * at[:, None]), (done & inside).astype(np.float64)
+    def _cost(self, spend: Floats, done: Floats, rates: tuple[Any, Any], runs: Floats | float = 1.0) -> Floats:
+        """Return what runs, or sums over `runs` of them, contribute to the expected cost of a task.
 
-    def _costs(self, spend: Floats, done: Floats) -> Floats:
-        """Return each run's contribution to the expected cost of a task, linearised where there are retries."""
+        With retries that is linearised about an attempt's mean spend and chance to complete, `rates`.
+        """
         if not self.retries:
-            return np.asarray(spend + self.failure * (1 - done))
-        a, p = spend.mean(axis=-1, keepdims=True), done.mean(axis=-1, keepdims=True)
+            return np.asarray(spend + self.failure * (runs - done))
+        a, p = rates
         tries, last = self._attempts(p), (1 - p) ** (self.retries + 1)
         step = 1e-6
         slope = a * (self._attempts(p + step) - self._attempts(p)) / step
         slope = slope - self.failure * (self.retries + 1) * (1 - p) ** self.retries
-        return np.asarray(a * tries + self.failure * last + tries * (spend - a) + slope * (done - p))
+        return np.asarray((self.failure * last - slope * p) * runs + tries * spend + slope * done)
 
-    def _attempts(self, p: Floats) -> Floats:
+    def _attempts(self, p: Any) -> Any:
         """Return the expected number of attempts."""
-        return np.asarray(sum((1 - p) ** k for k in range(self.retries + 1)))
+        return sum((1 - p) ** k for k in range(self.retries + 1))
+
+    def _expected(self, spend: Floats, done: Floats) -> Floats:
+        """Return the expected cost of a task from an attempt's mean spend and chance to complete."""
+        return np.asarray(spend * self._attempts(done) + self.failure * (1 - done) ** (self.retries + 1))
 
     def _result(
-        self, table: tuple[Floats, Floats], at: Floats, labels: Ints | None, beyond: float | None,
-        parts: Mapping[tuple[Any, ...], CheapestCeiling], n: int,
-    ) -> CheapestCeiling:  # fmt: skip
-        costs = self._costs(*table)
-        means = costs.mean(axis=1)
-        best = int(np.argmin(means))
-        alike = _alike(costs, best, labels, self.confidence)
-        curve = pd.DataFrame({
-            "ceiling": at, "cost_usd": means, "completed_share": table[1].mean(axis=1),
-            "spend_usd": table[0].mean(axis=1), "alike": alike,
-        })  # fmt: skip
+        self, tried: Attempts, labels: Ints | None, parts: Mapping[tuple[Any, ...], CheapestCeiling]
+    ) -> CheapestCeiling:
+        at, beyond, n = tried.at, tried.beyond, tried.n
+        spend, done = (part / n for part in tried.totals())
+        means = self._expected(spend, done)
+        best = int(_least(means))
+        alike = self._alike(tried, (spend, done), best, labels)
+        curve = pd.DataFrame(
+            {"ceiling": at, "cost_usd": means, "completed_share": done, "spend_usd": spend, "alike": alike}
+        )
         top = beyond is None and best == at.size - 1
+        at_best, at_most = (self._cost(*tried.runs(k), (spend[k], done[k])) for k in (best, at.size - 1))
         return CheapestCeiling(
             channel=self.channel, failure_usd=self.failure, retries=self.retries,
-            ceiling=None if top else float(at[best]), cost=self._mean(costs[best], labels),
-            without=self._mean(costs[-1], labels), n=n, beyond=beyond,
-            saving=self._saving(table, labels), alike=(float(at[alike].min()), float(at[alike].max())),
-            curve=curve, parts=parts,
+            ceiling=None if top else float(at[best]), cost=self._mean(at_best, labels),
+            without=self._mean(at_most, labels), n=n, beyond=beyond, saving=self._saving(tried, labels),
+            alike=(float(at[alike].min()), float(at[alike].max())), curve=curve, parts=parts,
         )  # fmt: skip
 
     def _mean(self, values: Floats, labels: Ints | None) -> Estimate:
         return mean(values, confidence=self.confidence, clusters=labels, unit="$")
 
-    def _saving(self, table: tuple[Floats, Floats], labels: Ints | None) -> Estimate:
+    def _saving(self, tried: Attempts, labels: Ints | None) -> Estimate:
         """Choose on four fifths, hold the choice against no ceiling on the rest; every run is held once."""
-        spend, done = table
-        group = np.arange(spend.shape[1]) if labels is None else labels
+        n = tried.n
+        group = np.arange(n) if labels is None else labels
         fold = np.random.default_rng(0).permutation(int(group.max()) + 1)[group] % FOLDS
-        inside = np.eye(FOLDS)[fold]
-        count = inside.sum(axis=0)
-        rest = [(part.sum(axis=1, keepdims=True) - part @ inside) / np.maximum(fold.size - count, 1) for part in table]
-        chosen = np.argmin(self._expected(rest[0], rest[1]), axis=0)
-        saved = np.zeros(spend.shape[1])
-        for number in np.flatnonzero((count > 0) & (count < fold.size)):
+        count = np.bincount(fold, minlength=FOLDS).astype(np.float64)
+        rest = [(part.sum(axis=0) - part) / np.maximum(n - count, 1)[:, None] for part in tried.sums(fold, FOLDS)]
+        chosen = _least(self._expected(rest[0], rest[1]))
+        most = tried.runs(tried.at.size - 1)
+        saved = np.zeros(n)
+        for number in np.flatnonzero((count > 0) & (count < n)):
             out = fold == number
-            both = [chosen[number], -1]
-            held = self._costs(spend[both][:, out], done[both][:, out])
+            held = [
+                self._cost(spend, done, (spend.mean(), done.mean()))
+                for spend, done in ((part[out] for part in two) for two in (tried.runs(int(chosen[number])), most))
+            ]
             saved[out] = held[1] - held[0]
-        found = paired_difference(np.zeros(saved.size), saved, confidence=self.confidence, clusters=labels, unit="$")
+        found = paired_difference(np.zeros(n), saved, confidence=self.confidence, clusters=labels, unit="$")
         return found.difference
 
-    def _expected(self, spend: Floats, done: Floats) -> Floats:
-        """Return the expected cost of a task from an attempt's mean spend and chance to complete."""
-        return np.asarray(spend * self._attempts(done) + self.failure * (1 - done) ** (self.retries + 1))
+    def _alike(
+        self, tried: Attempts, rates: tuple[Floats, Floats], best: int, labels: Ints | None
+    ) -> Bools:  # fmt: skip
+        """Return which candidates cannot be told from the best: a paired skew-corrected t, over whole clusters."""
+        n, means = tried.n, self._expected(*rates)
+        gaps: Iterable[Floats]
+        if labels is None:
+            units, df = n, n - 1.0
+            mine = self._cost(*tried.runs(best), (rates[0][best], rates[1][best]))
+            gaps = (
+                self._cost(*tried.runs(k), (rates[0][k], rates[1][k])) - mine - (means[k] - means[best])
+                for k in range(means.size)
+            )
+        else:
+            sizes = np.bincount(labels).astype(np.float64)
+            units, df = sizes.size, max(effective_clusters(sizes) - 1, 1.0)
+            cost = self._cost(*tried.sums(labels, units), rates, sizes[:, None])
+            gaps = (cost - cost[:, best : best + 1] - sizes[:, None] * (means - means[best])).T * (units / n)
+        alike: Bools = np.ones(means.size, dtype=np.bool_)
+        for k, gap in enumerate(gaps):
+            se = float(np.sqrt((gap @ gap) / max(units - 1, 1) / units))
+            p = skewed_p(float(means[k] - means[best]), se, skewness(gap), units=units, df=df)
+            alike[k] = k == best or p > 1 - self.confidence
+        return alike
 
     def _declined(self, n: int, parts: Mapping[tuple[Any, ...], CheapestCeiling] | None) -> CheapestCeiling:
         few = NotEstimable(reason=f"{n} run(s) of known spend", needs_n=MIN_RUNS)
@@ -317,57 +331,10 @@ class _Task:
         )  # fmt: skip
 
 
-def _unstopped(x: Floats, own: Bools, at: Floats) -> Floats:
-    """Return the chance that no limit of the channel had stopped a run below an amount (Kaplan-Meier of the stops)."""
-    if not own.any():
-        return np.ones_like(at)
-    curve = kaplan_meier(x, own)
-    place = np.searchsorted(curve.time, at, side="left")
-    return np.asarray(np.concatenate([[1.0], curve.survival])[place])
+def _least(cost: Floats) -> Any:
+    """Return the place of the smallest along the last axis; of ties, up to rounding, the last, else the first.
 
-
-def _reach(x: Floats, own: Bools) -> float:
-    """Return the largest amount up to which at least a tenth of the runs would not have been stopped."""
-    at = np.unique(x)
-    return float(at[_unstopped(x, own, at) >= MIN_UNSTOPPED][-1])
-
-
-def _weights(x: Floats, own: Bools, at: Floats) -> Floats:
-    """Return weights by the inverse chance of not having been stopped [1]_, mean 1 for each candidate."""
-    if not own.any():
-        return np.ones((at.size, 1))
-    least = MIN_UNSTOPPED / 2
-    ended, open_ = (1 / np.maximum(_unstopped(x, own, part), least) for part in (x, at))
-    within = x < at[:, None]
-    weight = np.where(within, np.where(own, 0.0, ended), open_[:, None])
-    return np.asarray(weight / weight.mean(axis=1, keepdims=True))
-
-
-def _candidates(x: Floats, beyond: float | None) -> Floats:
-    """Return amounts that runs used, up to where they were stopped; the largest stands for no ceiling."""
-    top = float(x.max()) if beyond is None else beyond
-    at = np.unique(x[x <= top])
-    if at.size > MAX_CANDIDATES:
-        at = np.unique(np.quantile(at, np.linspace(0, 1, MAX_CANDIDATES), method="inverted_cdf"))
-    return np.unique(np.append(at, top))
-
-
-def _alike(costs: Floats, best: int, labels: Ints | None, confidence: float) -> Bools:
-    """Return which candidates cannot be told from the best: a paired skew-corrected t, over whole clusters."""
-    means, n = costs.mean(axis=1), costs.shape[1]
-    if labels is None:
-        units, gap = n, costs - costs[best] - (means - means[best])[:, None]
-        df = n - 1.0
-    else:
-        sizes = np.bincount(labels).astype(np.float64)
-        units, df = sizes.size, max(effective_clusters(sizes) - 1, 1.0)
-        sums = np.stack([np.bincount(labels, weights=row) for row in costs])
-        gap = (sums - sums[best] - (means - means[best])[:, None] * sizes) * units / n
-    se = np.sqrt((gap**2).sum(axis=1) / max(units - 1, 1) / units)
-    found = [
-        skewed_p(float(means[k] - means[best]), float(se[k]), skewness(gap[k]), units=units, df=df) > 1 - confidence
-        for k in range(means.size)
-    ]
-    alike: Bools = np.asarray(found, dtype=np.bool_)
-    alike[best] = True
-    return alike
+    Of four fifths of the runs, the ceilings above all of them tie with none.
+    """
+    tied = cost <= cost.min(axis=-1, keepdims=True) * (1 + 1e-12)
+    return np.where(tied[..., -1], cost.shape[-1] - 1, np.argmax(tied, axis=-1))

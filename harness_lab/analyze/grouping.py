@@ -132,3 +132,11 @@ def _labels(codes: Ints, *, all_seen: bool) -> Labels:
         labels[~unknown] = pd.factorize(codes[~unknown])[0]
     labels[unknown] = labels.max(initial=-1) + 1 + np.arange(int(unknown.sum()))
     return labels
+
+
+def gapless(labels: Labels) -> Ints:
+    """Return labels from 0 without gaps, in their own order, for those that are left of some."""
+    if not labels.size:
+        return labels
+    seen = np.bincount(labels) > 0
+    return np.asarray((np.cumsum(seen) - 1)[labels], dtype=np.int64)
