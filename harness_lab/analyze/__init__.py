@@ -18,6 +18,8 @@ from harness_lab.analyze.limits import LimitReport, limit_report
 from harness_lab.analyze.pareto import Front, pareto
 from harness_lab.analyze.parts import Parts
 from harness_lab.analyze.period_budget import PeriodBudget, period_budget
+from harness_lab.analyze.price_changes import price_changes
+from harness_lab.analyze.price_changes_result import PriceChanges, PricedDate
 from harness_lab.analyze.prices import Repriced, reprice
 from harness_lab.analyze.probes import Probe, ProbePlan, plan_probes
 from harness_lab.analyze.runs import run_table
@@ -44,6 +46,8 @@ __all__ = [
     "LimitReport",
     "Parts",
     "PeriodBudget",
+    "PriceChanges",
+    "PricedDate",
     "Probe",
     "ProbePlan",
     "Repriced",
@@ -72,6 +76,7 @@ __all__ = [
     "pareto",
     "period_budget",
     "plan_probes",
+    "price_changes",
     "reprice",
     "run_table",
     "shadow_report",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ from harness_lab.analyze.grouping import AUTO, choose_cluster
 from harness_lab.analyze.runs import run_table
 from harness_lab.errors import InputError
 from harness_lab.stats.clusters import cluster_effect
-from harness_lab.stats.estimates import Estimate, Interval, check_confidence, percent
+from harness_lab.stats.estimates import Estimate, Interval, NotEstimable, check_confidence, percent
 from harness_lab.stats.notes import notes_below
 
 if TYPE_CHECKING:
@@ -113,44 +113,86 @@ def period_budget(
         As for :func:`harness_lab.analyze.distribution.distribution`.
     """
     check_confidence(confidence)
-    if not 0 < budget_usd < 1e12 or period_runs < 1:
-        raise InputError("budget_usd, period_runs", expected="above 0 and at least 1", got=(budget_usd, period_runs))
     runs = run_table(settlements)
     cost = numbers(runs, "cost_nusd") * 1e-9
     known = ~np.isnan(cost)
     if int(known.sum()) < MIN_RUNS:
         raise InputError("settlements", expected=f"at least {MIN_RUNS} runs of known cost", got=int(known.sum()))
     name, labels = choose_cluster(runs[known], cost[known], cluster)
-    rng = np.random.default_rng(seed)
     cost, kept = cost[known], runs[known].reset_index(drop=True)
-    player = _Player(cost, labels, budget_usd, period_runs, rng)
+    found = budget_of_costs(
+        cost[None, :], np.zeros(1), labels, budget_usd=budget_usd, period_runs=period_runs, confidence=confidence,
+        seed=seed, periods=periods, samples=samples,
+    )  # fmt: skip
+    gone = {q: float(np.quantile(found.at, q)) for q in (0.1, 0.5, 0.9)} if found.at.size else {}
+    groups = _who(kept, as_names(by), cost, found.counts)
+    return PeriodBudget(
+        budget_usd=budget_usd, period_runs=period_runs, exceeded=found.exceeded, blocked=found.blocked, gone_at=gone,
+        groups=groups, cluster=name,
+    )  # fmt: skip
+
+
+class Played(NamedTuple):
+    """What the played periods say: the two chances, where the budget was gone, and blocked runs by run."""
+
+    exceeded: Estimate
+    blocked: Estimate
+    at: Floats
+    counts: Ints
+
+
+def budget_of_costs(
+    cost: Floats, starts: Floats, labels: Ints | None, *, budget_usd: float, period_runs: int, confidence: float,
+    seed: int = 0, periods: int = 200, samples: int = 100,
+) -> Played:  # fmt: skip
+    """Play periods of runs whose cost may change on the way.
+
+    Parameters
+    ----------
+    cost : ndarray of float64, shape (k, n)
+        Dollars of each run under each of k price tables.
+    starts : ndarray of float64, shape (k,)
+        From which place of the period on each table holds, in [0, 1), ascending, the first 0.
+    labels : ndarray of int or None, shape (n,)
+        Cluster of each run; None: independent.
+    budget_usd, period_runs, confidence, seed, periods, samples
+        As for :func:`period_budget`.
+    """
+    if not 0 < budget_usd < 1e12 or period_runs < 1:
+        raise InputError("budget_usd, period_runs", expected="above 0 and at least 1", got=(budget_usd, period_runs))
+    rng = np.random.default_rng(seed)
+    player = _Player(cost, starts, labels, budget_usd, period_runs, rng)
     spread = np.asarray([player.play(player.resample(), periods)[:2] for _ in range(samples)])
     exceeded, blocked, at, counts = player.play(np.arange(player.units), 20 * periods)
     ends = np.quantile(spread, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
-    few = None if labels is None else cluster_effect(cost, labels).too_few()
+    few: NotEstimable | None = None
+    if cost.shape[1] < MIN_RUNS:
+        few = NotEstimable(reason=f"{cost.shape[1]} run(s) of known cost", needs_n=MIN_RUNS)
+    elif labels is not None:
+        few = cluster_effect(cost[0], labels).too_few()
     method = "runs resampled" if labels is None else "clusters resampled"
     found = []
     for place, value in enumerate((exceeded, blocked)):
         low, high = float(min(ends[0, place], value)), float(max(ends[1, place], value))
         interval = few or Interval(low=low, high=high, confidence=confidence, method=method)
         clusters = None if labels is None else player.units
-        found.append(Estimate(value=value, interval=interval, n=cost.size, method="periods played", clusters=clusters))
-    gone = {q: float(np.quantile(at, q)) for q in (0.1, 0.5, 0.9)} if at.size else {}
-    groups = _who(kept, as_names(by), cost, counts)
-    return PeriodBudget(
-        budget_usd=budget_usd, period_runs=period_runs, exceeded=found[0], blocked=found[1], gone_at=gone,
-        groups=groups, cluster=name,
-    )  # fmt: skip
+        found.append(
+            Estimate(value=value, interval=interval, n=cost.shape[1], method="periods played", clusters=clusters)
+        )
+    return Played(found[0], found[1], at, counts)
 
 
 class _Player:
     """Plays periods: clusters are drawn until there are enough runs, which come in random order."""
 
-    def __init__(self, cost: Floats, labels: Ints | None, budget: float, size: int, rng: np.random.Generator) -> None:
-        unit = np.arange(cost.size) if labels is None else np.unique(labels, return_inverse=True)[1]
+    def __init__(
+        self, cost: Floats, starts: Floats, labels: Ints | None, budget: float, size: int, rng: np.random.Generator
+    ) -> None:
+        unit = np.arange(cost.shape[1]) if labels is None else np.unique(labels, return_inverse=True)[1]
         self._members = np.split(np.argsort(unit, kind="stable"), np.cumsum(np.bincount(unit))[:-1])
         self._cost, self._budget, self._size, self._rng = cost, budget, size, rng
         self._single = labels is None
+        self._step = np.searchsorted(starts, np.arange(size) / size, side="right") - 1
         self.units = len(self._members)
 
     def resample(self) -> Ints:
@@ -160,10 +202,10 @@ class _Player:
     def play(self, pool: Ints, periods: int) -> tuple[float, float, Floats, Ints]:
         """Return the chance to exceed, the share blocked, where the budget was gone, and blocked runs by run."""
         over, blocked, at = 0, 0, []
-        counts = np.zeros(self._cost.size, dtype=np.int64)
+        counts = np.zeros(self._cost.shape[1], dtype=np.int64)
         for _ in range(periods):
             runs = self._period(pool)
-            past = np.cumsum(self._cost[runs]) > self._budget
+            past = np.cumsum(self._cost[self._step, runs]) > self._budget
             if past[-1]:
                 first = int(np.argmax(past))
                 over, blocked = over + 1, blocked + runs.size - first

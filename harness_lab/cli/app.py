@@ -14,11 +14,13 @@ from harness_lab.cli import (
     evidence,
     export,
     lab,
+    prices,
     records,
     runs,
     shadow,
     simulation,
     tour,
+    translate,
 )
 from harness_lab.errors import HarnessLabError
 
@@ -48,11 +50,14 @@ app.command()(analysis.drift)
 app.command()(analysis.ceiling)
 app.command()(analysis.price)
 app.command()(analysis.reprice)
+app.command("price-changes")(prices.price_changes)
+app.command()(prices.period)
 app.command()(analysis.limits)
 app.command()(analysis.best)
 app.command()(analysis.steps)
 app.command()(analysis.tune)
 app.command()(export.export)
+app.command()(translate.translate)
 app.command()(export.targets)
 app.command()(export.diff)
 app.command("config-schema")(export.schema)

@@ -14,6 +14,7 @@ from harness_lab.plots.compare import plot_differences, plot_metric, plot_polici
 from harness_lab.plots.distribution import plot_incidence
 from harness_lab.plots.estimates import plot_chances, plot_estimates, plot_split, plot_symptoms
 from harness_lab.plots.floors import plot_floors
+from harness_lab.plots.price_changes import plot_price_changes
 from harness_lab.plots.quality import plot_quality
 from harness_lab.plots.run import plot_run
 from harness_lab.plots.style import colour_of, draw_empty
@@ -35,6 +36,7 @@ __all__ = [
     "plot_incidence",
     "plot_metric",
     "plot_policies",
+    "plot_price_changes",
     "plot_quality",
     "plot_run",
     "plot_split",

@@ -1,0 +1,100 @@
+"""Commands about what runs cost over time: price changes, budgets of a period."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness_lab.cli.output import Json, show
+from harness_lab.cli.records import load
+from harness_lab.errors import InputError
+
+if TYPE_CHECKING:
+    from harness_lab.pricing import PriceTable
+
+Records = Annotated[Path, typer.Argument(help="Settlements (Parquet), or records in a known format.")]
+By = Annotated[list[str] | None, typer.Option("--by", help="Column whose groups are taken apart; repeat.")]
+
+
+def price_changes(
+    records: Records,
+    table: Annotated[list[Path] | None, typer.Option("--table", help="Price table (JSON) with a date; repeat.")] = None,
+    day: Annotated[
+        list[str] | None, typer.Option("--date", help="A day (YYYY-MM-DD) whose bundled list prices count; repeat.")
+    ] = None,
+    target: Annotated[float, typer.Option(help="Share of runs that shall complete within the ceiling.")] = 0.95,
+    margin: Annotated[float, typer.Option(help="Wanted margin of a flat price, as a share of it.")] = 0.2,
+    price_usd: Annotated[float | None, typer.Option(help="The flat price that stays; else the first date's.")] = None,
+    month_runs: Annotated[int, typer.Option(help="Runs of a month.")] = 1000,
+    budget_usd: Annotated[float | None, typer.Option(help="Budget of a period, dollars.")] = None,
+    period_runs: Annotated[int | None, typer.Option(help="Runs of a period.")] = None,
+    period: Annotated[
+        str | None, typer.Option(help="FIRST:LAST day of the period, in which prices then change on their dates.")
+    ] = None,
+    fee_usd: Annotated[float | None, typer.Option(help="A fixed fee of a period, against paying per token.")] = None,
+    by: By = None,
+    as_json: Json = False,
+) -> None:
+    """Say what prices that change with time do to a ceiling, a flat price and a budget (price effect only)."""
+    from harness_lab.analyze import price_changes as find
+
+    data = load(records)
+    names = [str(name) for name in data.nodes["model"].dropna().unique()]
+    tables = [*(_read(path) for path in table or ()), *(_listed(names, one) for one in day or ())]
+    found = find(
+        data, sorted(tables, key=lambda one: one.date or ""), target=target, margin=margin, price_usd=price_usd,
+        month_runs=month_runs, budget_usd=budget_usd, period_runs=period_runs, period=_period(period), fee_usd=fee_usd,
+        by=by,
+    )  # fmt: skip
+    answer = {
+        "figures": found.to_frame(), "may_rise_alone": found.may_rise_alone(), "price_usd": found.price_usd,
+        "ceiling_usd": found.ceiling_usd, "over_period": found.over_period.record(), "notes": found.notes,
+    }  # fmt: skip
+    show(f"{found.summary()}\n\n{found.explain()}", answer, as_json=as_json)
+
+
+def period(
+    records: Records,
+    budget_usd: Annotated[float, typer.Option(help="Budget of a period, dollars.")],
+    period_runs: Annotated[int, typer.Option(help="Runs of a period.")],
+    by: By = None,
+    as_json: Json = False,
+) -> None:
+    """Say how likely a period's runs are to exceed its budget, who is blocked then, and when."""
+    from harness_lab.analyze import period_budget
+
+    found = period_budget(load(records), budget_usd=budget_usd, period_runs=period_runs, by=by)
+    answer = {"figures": found.to_frame(), "gone_at": found.gone_at, "groups": found.groups}
+    show(f"{found.summary()}\n\n{found.explain()}", answer, as_json=as_json)
+
+
+def _read(path: Path) -> PriceTable:
+    from harness_lab.pricing import PriceTable
+
+    try:
+        return PriceTable.from_dict(json.loads(path.read_text("utf-8")))
+    except (OSError, ValueError) as error:
+        raise InputError("--table", expected="a price table (JSON)", got=f"{path}: {error}") from None
+
+
+def _listed(models: list[str], day: str) -> PriceTable:
+    from harness_lab.pricing import from_genai_prices
+
+    try:
+        at = datetime.fromisoformat(day).replace(tzinfo=UTC)
+    except ValueError:
+        raise InputError("--date", expected="a day (YYYY-MM-DD)", got=day) from None
+    return from_genai_prices(models, at=at)
+
+
+def _period(text: str | None) -> tuple[str, str] | None:
+    if text is None:
+        return None
+    first, colon, last = text.partition(":")
+    if not colon:
+        raise InputError("--period", expected="FIRST:LAST, two days (YYYY-MM-DD)", got=text)
+    return first, last
