@@ -1,4 +1,7 @@
-"""Approvals: asked for in the conversation, answered in the conversation, acted on by the next run."""
+"""Approvals: asked for in the conversation, answered in the conversation, acted on by the next run.
+
+Source: prism-harness.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,15 @@ class PendingApproval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
-    """A call that stopped a run, with what became of it: `refusal` None says that it may run now."""
+    """A call that stopped a run, with what became of it: `refusal` None says that it may run now.
+
+    Parameters
+    ----------
+    call : ToolCall
+        The call.
+    refusal : str or None
+        Why it must not run, for the model; None: it may.
+    """
 
     call: ToolCall
     refusal: str | None

@@ -73,7 +73,13 @@ class CappedClient:
         )
 
     async def complete(self, request: ModelRequest) -> ModelResponse:
-        """Send a request with its output ceiling, and put the cost at trusted prices on its answer."""
+        """Send a request with its output ceiling, and put the cost at trusted prices on its answer.
+
+        Raises
+        ------
+        ModelError
+            What the client raised, with the cost that was charged for it.
+        """
         ceiling = self._ceiling_of(request)
         if ceiling is not None:
             request = replace(request, provider_options={**request.provider_options, CEILING: ceiling})

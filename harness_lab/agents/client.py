@@ -37,7 +37,15 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSpec:
-    """A tool as the model sees it: name, description, JSON schema of the arguments."""
+    """A tool as the model sees it: name, description, JSON schema of the arguments.
+
+    Parameters
+    ----------
+    name, description : str
+        What the model calls it, and is told about it.
+    parameters : mapping
+        JSON schema of the arguments.
+    """
 
     name: str
     description: str = ""

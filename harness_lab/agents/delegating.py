@@ -2,6 +2,9 @@
 
 Two presets on one mechanism. Depth-1 delegation: no child gets a delegation tool. Role-based: a child asked for as an
 *orchestrator* keeps it while its depth leaves room for children of its own; every other child is a *leaf*.
+
+Sources: the delegation tool of hermes-agent 0.19.0 (roles, its checks and their order), and the rule of the
+cost-integrity skill that no child gets a delegation tool.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Before each turn its scope is asked whether one more child's share would be left: a turn that could start nobody is not
 bought. What ended it is one word, and the books say the rest.
+
+Source: the manager's loop of tangle-network/agent-runtime.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""How a subagent call ended, and what its parent's model is handed: a JSON envelope that marks the text as data."""
+"""How a subagent call ended, and what its parent's model is handed: a JSON envelope that marks the text as data.
+
+Source: the result envelope of prism-harness's subagents.
+"""
 
 from __future__ import annotations
 

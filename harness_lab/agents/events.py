@@ -12,7 +12,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStarted:
-    """A run has begun. `at` is UTC, ISO 8601; `depth` is 0 for a root."""
+    """A run has begun. `at` is UTC, ISO 8601; `depth` is 0 for a root.
+
+    Parameters
+    ----------
+    run_id, root_run_id : str
+        This run, and the run at the top of its tree.
+    session_key : str
+        Address of its session.
+    mode, provider, model : str
+        What it runs on.
+    depth : int
+        0 for a root.
+    at : str
+        UTC, ISO 8601.
+    """
 
     name: ClassVar[str] = "run.started"
     run_id: str
@@ -32,6 +46,25 @@ class RunFinished:
     `steps` and `cost_usd` are the run's own, `tree_steps` and `tree_cost_usd` the whole tree's so far; a cost is None
     once anything in it reported none. `tool_calls` are names, in order. `warnings` came with the grants of its start (a
     floor, say, whose evidence is stale) and of its last call.
+
+    Parameters
+    ----------
+    run_id, session_key : str
+        Which run, in which session.
+    finish_reason : str
+        The provider's reason, or ours.
+    stopped_because : str or None
+        Which limit cut it off, with its figures; None: none did.
+    tool_calls : tuple of str
+        Names, in order.
+    steps, tree_steps : int
+        Model calls of the run and of the whole tree so far.
+    cost_usd, tree_cost_usd : float or None
+        Dollars; None once anything in it reported none.
+    at : str
+        UTC, ISO 8601.
+    warnings : tuple of str
+        Of the grants of its start and of its last call.
     """
 
     name: ClassVar[str] = "run.finished"
@@ -50,7 +83,21 @@ class RunFinished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFailed:
-    """A run has failed. `failure` is the error's code or class: an error's text may hold words of the model."""
+    """A run has failed. `failure` is the error's code or class: an error's text may hold words of the model.
+
+    Parameters
+    ----------
+    run_id, session_key : str
+        Which run, in which session.
+    failure : str
+        The error's code or class.
+    steps, tree_steps : int
+        Model calls of the run and of the whole tree so far.
+    at : str
+        UTC, ISO 8601.
+    warnings : tuple of str
+        Of the grants of its start and of its last call.
+    """
 
     name: ClassVar[str] = "run.failed"
     run_id: str

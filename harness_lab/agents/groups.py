@@ -2,6 +2,8 @@
 
 Whatever starts an agent, a tool, a router or code, it is a child of a node and stands under that node's limits: it is
 counted, timed and refused like any other, and its own children are below it. A child never outlives its parent.
+
+Source: ``ctx.agents`` of TanStack AI's harness: `start`, `run`, `group`, `run_settled`.
 """
 
 from __future__ import annotations
@@ -142,6 +144,11 @@ class Agents:
         on_failure : {"cancel-siblings", "collect"}
             What a child that fails under :meth:`Group.run` does to those that run: stop them, or let them end.
 
+        Raises
+        ------
+        InputError
+            If `on_failure` is none of these.
+
         Notes
         -----
         A body that raises stops nobody: its children end, then it is raised again. The first failure is the one that
@@ -277,7 +284,13 @@ class Group:
         self._closed = False
 
     def start(self, agent: str, task: Any = None) -> Operation:
-        """Start a child of the group in the background; the group waits for it."""
+        """Start a child of the group in the background; the group waits for it.
+
+        Raises
+        ------
+        InputError
+            If the group's body has ended.
+        """
         if self._closed:
             raise InputError("group", expected="a group whose body still runs", got=f"a start of {agent} after its end")
         operation = self._agents.start(agent, task)

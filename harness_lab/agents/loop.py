@@ -57,7 +57,20 @@ class Harness:
         Nodes and levels beyond which the tree is given up as endless; None: it may grow as its policy lets it.
     """
 
-    __slots__ = ("_does_io", "_news", "_nodes", "keep_calls", "largest", "model", "policy", "runtime", "sink")
+    __slots__ = (
+        "_does_io",
+        "_news",
+        "_nodes",
+        "_now",
+        "_sleep",
+        "_timed",
+        "keep_calls",
+        "largest",
+        "model",
+        "policy",
+        "runtime",
+        "sink",
+    )
 
     def __init__(
         self,
@@ -76,6 +89,10 @@ class Harness:
         self.keep_calls = keep_calls
         self.largest = largest
         self._nodes = 0
+        self._now, self._sleep = runtime.now, runtime.sleep
+        self._timed: Callable[[Call], tuple[int, Reply]] | None = None
+        if getattr(model, "knows_times", False):  # one that draws its answers need not be waited for in its own words
+            self._timed = model.timed  # type: ignore[attr-defined]
         self._does_io = bool(getattr(policy, "blocking", False))
         self._news: Sized | None = getattr(policy, "news", None)  # a policy may show at a glance that it has none
 
@@ -167,7 +184,7 @@ class Harness:
                     if type(told) is Refusal:
                         return await self._at_limit(node, record, brain, move, told)
                 elif type(move) is Rest:
-                    await self.runtime.sleep(move.ns)
+                    await self._sleep(move.ns)
                     told = None
                 elif type(move) is Children:
                     together = len(move.children)
@@ -203,17 +220,17 @@ class Harness:
         self, node: Ticket, record: NodeRecord, call: Call
     ) -> Reply | Refusal:
         """Ask for one call, make it, and settle it exactly once."""
-        runtime, policy, model = self.runtime, self.policy, self.model
+        policy, model, timed = self.policy, self.model, self._timed
         ask = StepAsk(node, call.call, call.attempt, model.bound(call), call.kind)
-        started = runtime.now()
+        started = self._now()
         if self._does_io:
-            answer: Any = await self._waited(record, started, runtime.ask(policy, policy.admit, ask))
+            answer: Any = await self._waited(record, started, self.runtime.ask(policy, policy.admit, ask))
         else:
             answer = policy.admit(ask, started)
             if self._news is None or self._news:
-                runtime.drain(policy)
+                self.runtime.drain(policy)
             if type(answer) is Wait:
-                answer = await self._waited(record, started, runtime.answered(policy, answer))
+                answer = await self._waited(record, started, self.runtime.answered(policy, answer))
         if type(answer) is Refusal:
             return answer
         step: Ticket = answer.ticket
@@ -221,12 +238,16 @@ class Harness:
             call = call.but(model=answer.model)
         record.warnings = answer.warnings
         if record.wait_ns:
-            started = runtime.now()
+            started = self._now()
         record.model = call.model
         record.attempts += 1
         stopped = None
         try:
-            reply = await model.complete(runtime, call)
+            if timed is not None:
+                duration, reply = timed(call)
+                await self._sleep(duration)
+            else:
+                reply = await model.complete(self.runtime, call)
             use = Use(amounts_of(reply), reply.status)
             if type(reply) is LateReply:
                 await settle_late(self, step, use, reply, record)
@@ -235,14 +256,14 @@ class Harness:
             record.add(reply, use.spent)
         except BaseException as error:  # a ticket closes on cancel and on error too, and what it used is unknown
             stopped = error
-            record.drop(model.abandoned(call, runtime.now() - started))
+            record.drop(model.abandoned(call, self._now() - started))
             use = Use(_UNKNOWN, "abandoned" if isinstance(error, CancelledError) else "failed")
         if self._does_io:
-            await runtime.tell(policy, step, use)
+            await self.runtime.tell(policy, step, use)
         else:
-            policy.settle(step, use, runtime.now())
+            policy.settle(step, use, self._now())
             if self._news is None or self._news:
-                runtime.drain(policy)
+                self.runtime.drain(policy)
         if self.keep_calls:
             self._keep(record, call, None if stopped is not None else reply, started)
         if stopped is not None:

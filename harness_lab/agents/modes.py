@@ -133,7 +133,13 @@ class ModeRegistry:
 
     @classmethod
     def from_toml(cls, text: str) -> ModeRegistry:
-        """Read a config from TOML text."""
+        """Read a config from TOML text.
+
+        Raises
+        ------
+        ReadError
+            If it is no TOML.
+        """
         try:
             return cls(tomllib.loads(text))
         except tomllib.TOMLDecodeError as error:
@@ -141,7 +147,13 @@ class ModeRegistry:
 
     @classmethod
     def from_json(cls, text: str) -> ModeRegistry:
-        """Read a config from JSON text."""
+        """Read a config from JSON text.
+
+        Raises
+        ------
+        ReadError
+            If it is no JSON object.
+        """
         try:
             data = json.loads(text)
         except json.JSONDecodeError as error:

@@ -43,7 +43,17 @@ class Cancelled(HarnessLabError):
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """How one child of a group ended: with a value, or with an error."""
+    """How one child of a group ended: with a value, or with an error.
+
+    Parameters
+    ----------
+    ok : bool
+        Whether it ended with a value.
+    value : object
+        What it returned; None where it failed.
+    error : BaseException or None
+        What it raised, or why it did not run.
+    """
 
     ok: bool
     value: Any = None

@@ -112,7 +112,13 @@ class Child:
 
 @dataclass(frozen=True, slots=True)
 class Children:
-    """A move: start children and wait for all of them."""
+    """A move: start children and wait for all of them.
+
+    Parameters
+    ----------
+    children : sequence of Child
+        Started in this order.
+    """
 
     children: Sequence[Child]
 
@@ -122,6 +128,11 @@ class Work:
     """A move: do what is neither a model call nor a child (tools run here); the brain is told what it returns.
 
     An error that the job raises ends the node as failed; a job whose failure the brain should hear of returns it.
+
+    Parameters
+    ----------
+    job : callable
+        Makes the coroutine that does it.
     """
 
     job: Callable[[], Coroutine[Any, Any, Any]]
@@ -129,7 +140,13 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """A move: let time pass (a tool runs, a person thinks, a retry backs off), nanoseconds."""
+    """A move: let time pass (a tool runs, a person thinks, a retry backs off), nanoseconds.
+
+    Parameters
+    ----------
+    ns : int
+        How long, nanoseconds.
+    """
 
     ns: int
 

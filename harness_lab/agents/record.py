@@ -127,16 +127,17 @@ class NodeRecord:
         cost = reply.cost_nusd
         if cost is None:
             self.cost_known = False
-        if not reply.reported:
+        if reply.reported:
+            self.input_fresh += reply.input_fresh
+            self.output += reply.output
+            self.cost_nusd += cost or 0
+            if reply.cache_read or reply.cache_write:
+                self.cache_read += reply.cache_read
+                self.cache_write += reply.cache_write
+        else:
             self.usage_known = False
             self.cost_known = self.cost_known and spent[COST] is not None
             self.cost_nusd += spent[COST] or 0
-        else:
-            self.input_fresh += reply.input_fresh
-            self.cache_read += reply.cache_read
-            self.cache_write += reply.cache_write
-            self.output += reply.output
-            self.cost_nusd += cost or 0
         calls, prompt, tokens, fresh, cost = spent
         subtree = self.subtree
         subtree[0] += calls or 0

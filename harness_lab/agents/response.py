@@ -71,7 +71,17 @@ class AgentResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Closing:
-    """How a run ended, in the words of its record."""
+    """How a run ended, in the words of its record.
+
+    Parameters
+    ----------
+    outcome : Outcome
+        How it ended.
+    finish_reason : str or None
+        The provider's reason, or ours; None: failed.
+    stopped_because : str or None
+        Which limit cut it off; None: none did.
+    """
 
     outcome: Outcome
     finish_reason: str | None

@@ -37,6 +37,11 @@ class AgentRules:
         What a child reports that paused for a person.
     default_steps : {"mode", "declaration"}
         Whether a declaration that names no steps takes its mode's, or eight.
+
+    Raises
+    ------
+    InputError
+        If a choice is none of those named.
     """
 
     siblings: Siblings = "own"

@@ -46,7 +46,13 @@ class ScriptedClient:
         self._repeat = repeat_last
 
     async def complete(self, request: ModelRequest) -> ModelResponse:
-        """Say the next line."""
+        """Say the next line.
+
+        Raises
+        ------
+        LookupError
+            If the script has run out.
+        """
         self.requests.append(request)
         script = self._scripts.get(request.model, self._script)
         if not script:

@@ -78,6 +78,11 @@ class AgentRuntime:
         ``(request) -> Amounts``: the worst case of a call, for modules that hold it; None: cannot be bounded.
     tell_budget : bool
         Whether the model is told what is left, behind its system prompt.
+
+    Raises
+    ------
+    InputError
+        If a choice is none of those named, a limit is none, or the policy is not one that can be started.
     """
 
     def __init__(

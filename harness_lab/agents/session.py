@@ -18,6 +18,13 @@ if TYPE_CHECKING:
 class Participant:
     """Whom a session belongs to: a kind and an id, since 7 is another one among users than among teams.
 
+    Parameters
+    ----------
+    type : str
+        The kind, such as ``user``.
+    id : str or int
+        Which one of that kind.
+
     Raises
     ------
     InputError

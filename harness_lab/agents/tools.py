@@ -1,4 +1,7 @@
-"""Tools: which there are, which a run is offered, and which calls may proceed."""
+"""Tools: which there are, which a run is offered, and which calls may proceed.
+
+Source: prism-harness.
+"""
 
 from __future__ import annotations
 

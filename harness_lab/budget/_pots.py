@@ -2,6 +2,9 @@
 
 Amounts are by channel; in a pot's limits ``-1`` is "no limit". For every limited channel and while every bound holds,
 ``spent + held <= limit``.
+
+Source: our own; the hard cap's rule (reaching it exactly is allowed, a bill above its bound ends admission) is that of
+prism-harness's hard cost cap, as its documents describe it.
 """
 
 from __future__ import annotations

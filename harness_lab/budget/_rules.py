@@ -1,6 +1,9 @@
 """The arithmetic of budgets: pure functions of ints in the numba subset.
 
 ``-1`` is "no limit" (and "not asked"); 0 is a real limit.
+
+Sources: the run ledger's checks, their order and ``>=`` are those of prism-harness (`RunLedger::exhaustion`,
+`RunBudget::nestedWithin`); those of a pool's channels are those of tangle-network/agent-runtime.
 """
 
 

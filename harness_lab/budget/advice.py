@@ -2,6 +2,8 @@
 
 A refusal says which limits fell short; whoever asked, a model as a rule, tries again. What it reads decides in which
 direction: without figures it shrinks what was never short.
+
+Source: our own, on the codes of all systems.
 """
 
 from __future__ import annotations

@@ -91,7 +91,15 @@ class Allocation:
 
 @dataclass(frozen=True, slots=True)
 class Overspend:
-    """A channel in which a child used more than was held for it."""
+    """A channel in which a child used more than was held for it.
+
+    Parameters
+    ----------
+    channel : str
+        Its name.
+    held, spent : int
+        What was set aside for the child, and what it used, in the channel's unit (nano-dollars for ``cost``).
+    """
 
     channel: str
     held: int

@@ -8,6 +8,9 @@ never exceeds the cap while every bound holds. A bill above its bound is charged
 Time comes from the caller as epoch nanoseconds and never goes back: the file keeps the latest instant that it has seen.
 Whatever is wrong with the file (locked, read-only, full, corrupt, missing, of another version) is one error,
 :class:`~harness_lab.errors.AccountUnavailable`, and nothing is admitted.
+
+Source: our own; the states of a call (held, then settled once as completed, failed or abandoned) are those of
+prism-harness's hard cost cap.
 """
 
 from __future__ import annotations
@@ -222,6 +225,8 @@ class DurableAccount(AccountView):
             If there is no such hold.
         AccountUnavailable
             If the file cannot be used; try again, the hold is still there.
+        InputError
+            If an amount, the instant or the status is none; nothing moves.
         """
         used = checked_amounts("spent", spent)
         if status not in STATUSES:

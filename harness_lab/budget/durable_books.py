@@ -130,7 +130,15 @@ class HoldRecord:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that a person did to an account."""
+    """Something that a person did to an account.
+
+    Parameters
+    ----------
+    at_ns : int
+        When, epoch nanoseconds.
+    what, detail : str
+        What was done, and with what.
+    """
 
     at_ns: int
     what: str

@@ -74,6 +74,11 @@ class Store:
         and a loss of power may take back the last ones.
     busy_seconds : float
         How long a transaction waits for those of others.
+
+    Raises
+    ------
+    InputError
+        If `synchronous` or `busy_seconds` is not allowed.
     """
 
     def __init__(self, path: str | Path, *, synchronous: Synchronous = "full", busy_seconds: float = 5.0) -> None:

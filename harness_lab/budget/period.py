@@ -3,6 +3,9 @@
 A call belongs to the window in which it was *admitted*, also when it ends later: no spend is counted in two windows or
 in none, and a long call cannot be used to move spend. State is kept by group and window, in memory here; the same
 definition is kept on disk by :class:`~harness_lab.budget.durable.DurableAccount`.
+
+Source: our own. None of the systems beside us has budgets by period; windows and their ends are told as providers'
+bills have them.
 """
 
 from __future__ import annotations
@@ -151,6 +154,11 @@ class PeriodBudget:
         What a call without reported usage is charged: nothing, so that spend is a lower bound and its limited channels
         refuse until the window is over, or its worst case.
 
+    Raises
+    ------
+    InputError
+        If `unknown_usage` is none of these.
+
     Notes
     -----
     Time comes from the caller as epoch nanoseconds; an instant before one that was seen is taken for that one. Without
@@ -193,7 +201,13 @@ class PeriodBudget:
         return tuple(pots.shortfalls(pot, bound, cap=self.limits.cap, fresh=fresh, detail=detail))
 
     def pot(self, group: str, now_ns: int) -> Pot:
-        """Return a copy of a group's pot at an instant: its limits, spend and holds."""
+        """Return a copy of a group's pot at an instant: its limits, spend and holds.
+
+        Raises
+        ------
+        InputError
+            If the instant is negative or not a whole number, or the group is no text.
+        """
         now_ns = self._not_before(now_ns)
         if not isinstance(group, str):
             raise InputError("group", expected="text", got=group)

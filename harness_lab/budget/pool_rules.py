@@ -30,6 +30,11 @@ class PoolRules:
     unlimited : {"own-ceiling", "refuse"}
         An ask in a channel in which the pool has no limit: it becomes the child's own ceiling, or is refused, so that
         the limit is put where it belongs, at the root.
+
+    Raises
+    ------
+    InputError
+        If a choice is none of those named.
     """
 
     overspend: OnOverspend = "record"

@@ -85,7 +85,17 @@ class RunBudget:
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """A run budget as ints; ``-1`` is "no limit". What decisions are made of."""
+    """A run budget as ints; ``-1`` is "no limit". What decisions are made of.
+
+    Parameters
+    ----------
+    steps : int
+        Model calls.
+    cost_nusd : int
+        Nano-dollars.
+    elapsed_ns : int
+        Nanoseconds from the ledger's start.
+    """
 
     steps: int
     cost_nusd: int

@@ -5,6 +5,9 @@ how each child ended, what of it is known; it writes every step into a journal f
 books are made again, without a token more and with the same deadline.
 
 It reads no clock and starts nothing: whoever runs the children says what happened.
+
+Source: supervisors of tangle-network/agent-runtime: one conserved pool, keyed work that is done once, and books that a
+restart makes again; `PoolRules` names where its eras differ.
 """
 
 from __future__ import annotations
@@ -91,7 +94,13 @@ class Scope(ScopeBooks):
         return scope
 
     def nested(self, child: Child) -> Scope:
-        """Return the scope of a child that is a driver itself: its children draw on its share."""
+        """Return the scope of a child that is a driver itself: its children draw on its share.
+
+        Raises
+        ------
+        InputError
+            If the child does not run.
+        """
         if child.allocation is None or child.state != "running":
             raise InputError("child", expected="one that runs", got=child.state)
         scope = object.__new__(Scope)
@@ -138,6 +147,8 @@ class Scope(ScopeBooks):
             Stand in line for what others give back, if that can ever be enough.
         again : bool
             Do the work of a key again although nobody knows how it ended the first time.
+        now : Time
+            The moment, nanoseconds on the clock of the scope's deadline.
 
         Raises
         ------
@@ -166,7 +177,13 @@ class Scope(ScopeBooks):
         return self._admitted(child, keep if keep is not None else self.keep, wait=wait)
 
     def resume(self, child: Child, *, wait: bool = False) -> Child | Refusal:
-        """Hold the ask again of a child that is found alive after it was let go of."""
+        """Hold the ask again of a child that is found alive after it was let go of.
+
+        Raises
+        ------
+        InputError
+            If the child was not let go of.
+        """
         if child.state != "pending" or child.settlement is None:
             raise InputError("child", expected="one whose execution was retained", got=child.state)
         child.before, child.spent = child.settlement.spent, NOTHING

@@ -162,6 +162,11 @@ class ScopeBooks:
         -------
         Settlement or None
             The child's last word, only once its execution is known to be gone.
+
+        Raises
+        ------
+        InputError
+            If the child was not let go of.
         """
         if child.settlement is None or child.settlement.retained != "pending":
             raise InputError("child", expected="one whose execution was retained", got=child.state)

@@ -189,7 +189,19 @@ def spend_from_dict(values: Mapping[str, Any]) -> Spend:
 
 @dataclass(slots=True)
 class Past:
-    """A child as its journal tells of it."""
+    """A child as its journal tells of it.
+
+    Parameters
+    ----------
+    id, by : str
+        The child's id, and that of its scope.
+    data : mapping
+        What it was started with.
+    settlement : Settlement or None
+        Its last word; None without one.
+    resumed : bool
+        Whether it was taken up again after it was let go of.
+    """
 
     id: str
     by: str

@@ -2,6 +2,9 @@
 
 A provider that reports late, never, or without the split by cache leaves a spend that is partly unknown. The known part
 is kept, and a flag beside it says that it is not all; zero never stands for unknown.
+
+Source: the spend of tangle-network/agent-runtime, with its asymmetric rules for what is unknown: cost and resources
+close a limit, tokens never do.
 """
 
 from __future__ import annotations
@@ -32,6 +35,11 @@ class Quantity:
         Whole units. Of a budget: the limit. Of a spend: what was used, a lower bound if not `known`.
     known : bool
         Whether the amount is all of it.
+
+    Raises
+    ------
+    InputError
+        If the unit is no name, or the amount no count.
     """
 
     unit: str

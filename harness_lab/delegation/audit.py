@@ -2,6 +2,8 @@
 
 One of the two places in the package that touch files and time. The key comes from the caller, the environment or a
 file of its own; it is never made in passing, and it is in no file, message or text of an object.
+
+Source: the audit chain of Bernstein 3.23 (HMAC-SHA-256 over canonical JSON and the digest before it).
 """
 
 from __future__ import annotations
@@ -55,6 +57,8 @@ def load_key(path: str | Path | None = None, *, environ: Mapping[str, str] | Non
     ------
     InputError
         If there is none, it is shorter than 16 bytes, or others can read its file.
+    ReadError
+        If the file cannot be read.
     """
     env = os.environ if environ is None else environ
     if path is None and env.get(KEY_ENV):

@@ -1,4 +1,7 @@
-"""What a delegated node costs, as integers, and what is charged for it."""
+"""What a delegated node costs, as integers, and what is charged for it.
+
+Source: the spend ledger of Bernstein 3.23, in whole nano-dollars.
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,8 @@ One of the two places in the package that touch files and time.
 
 A row counts as written once its newline is on disk. An append that fails is taken back; one that was interrupted leaves
 a torn line, which :meth:`RunJournal.resume` cuts off and keeps beside the journal.
+
+Source: the run journal of Bernstein 3.23; torn lines and intents are our own.
 """
 
 from __future__ import annotations
@@ -302,7 +304,13 @@ class Intent:
         self.sync = sync
 
     def refuse(self) -> None:
-        """Raise if a dispatch is unfinished."""
+        """Raise if a dispatch is unfinished.
+
+        Raises
+        ------
+        UnfinishedDispatch
+            If a dispatch was begun and not finished.
+        """
         if self.path.exists():
             raise UnfinishedDispatch(f"{self.path.name}: an earlier dispatch was interrupted; call delegation.resume")
 

@@ -2,6 +2,8 @@
 
 The identity of a node or plan depends on plan fields alone, never on what a native subagent returned, so a plan that
 is replayed has the same identity although its results differ.
+
+Source: the outer plan of Bernstein 3.23: same canonical form, same hashes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What prompt caching saved, per node and target, against the full input price."""
+"""What prompt caching saved, per node and target, against the full input price.
+
+Source: the cache savings of Bernstein 3.23.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The arithmetic of floors: pure functions of ints in the numba subset."""
+"""The arithmetic of floors: pure functions of ints in the numba subset.
+
+Source: the runtime floors of tangle-network/agent-runtime; an ask that equals its floor passes there too.
+"""
 
 
 def below(asked: int, floor: int) -> bool:

@@ -1,4 +1,7 @@
-"""Preflight: hold an ask against what its path was seen to need."""
+"""Preflight: hold an ask against what its path was seen to need.
+
+Source: the preflight of tangle-network/agent-runtime; what stale evidence does is our own choice.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The floor table: what each path was seen to cost at least, with the evidence behind it."""
+"""The floor table: what each path was seen to cost at least, with the evidence behind it.
+
+Source: the runtime floors of tangle-network/agent-runtime: the smallest settlement of an execution path (backend and
+model), a lower bound of what was seen and no promise; agent, context and unit are ours.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +33,11 @@ class FloorKey:
         Digest of the starting context. None is a key of its own, printed ``unknown``.
     unit : {"input-total", "total", "newly-presented"}
         What is counted.
+
+    Raises
+    ------
+    InputError
+        If the unit is none of these, or a name is no text.
     """
 
     backend: str
@@ -124,6 +133,11 @@ class FloorTable:
     ----------
     rows : tuple of FloorRow
         At most one row per key and served model that is not retired.
+
+    Raises
+    ------
+    InputError
+        If a path has two rows that are not retired.
     """
 
     rows: tuple[FloorRow, ...] = ()

@@ -1,4 +1,7 @@
-"""The arithmetic of tree limits: pure functions of ints in the numba subset; ``-1`` is "no limit", 0 is a real one."""
+"""The arithmetic of tree limits: pure functions of ints in the numba subset; ``-1`` is "no limit", 0 is a real one.
+
+Source: subagent limits of TanStack AI: depth, starts, children at once, in this order.
+"""
 
 
 def too_deep(depth: int, max_depth: int) -> bool:

@@ -34,6 +34,11 @@ class SubagentLimits:
         Children that may be started in the life of the tree (*starts*; the name is the peers').
     timeout_s : float or None
         Longest life of one child, seconds, never past its parent's deadline.
+
+    Raises
+    ------
+    InputError
+        If a limit is negative, not finite or not a number.
     """
 
     max_depth: int | None = None
@@ -149,7 +154,13 @@ class SubagentBudget:
         return None
 
     def release(self) -> None:
-        """Give one start back: the child never ran."""
+        """Give one start back: the child never ran.
+
+        Raises
+        ------
+        InputError
+            If no start is counted.
+        """
         if self.counter.starts == 0:
             raise InputError("release", expected="a start that was reserved", got="none")
         self.counter.starts -= 1

@@ -1,6 +1,9 @@
 """What happens at a limit: stop, one last step to wrap up, or pause; and before it a warning or a cheaper model.
 
 The wrap-up step is admitted outside the limit, once for each node that a limit refused, and books apart what it used.
+
+Sources: the last call without tools is hermes-agent's; a pause until a person approves prism-harness's; warnings and a
+cheaper model are options of several systems, here one axis.
 """
 
 from __future__ import annotations
@@ -87,7 +90,13 @@ class AtLimit:
 
     @classmethod
     def from_dict(cls, data: object) -> AtLimit:
-        """Read what :meth:`to_dict` wrote."""
+        """Read what :meth:`to_dict` wrote.
+
+        Raises
+        ------
+        InputError
+            If it is no mapping, or names something else.
+        """
         known = ("then", "warn_at", "cheaper_model", "cheaper_at")
         if not isinstance(data, Mapping) or not set(data) <= set(known):
             raise InputError("at_limit", expected=f"some of {', '.join(known)}", got=data)

@@ -1,4 +1,7 @@
-"""Observers of call costs: told before a call is held and after it was settled, and free to refuse it."""
+"""Observers of call costs: told before a call is held and after it was settled, and free to refuse it.
+
+Source: `CallCostObserver` of prism-harness's hard cost cap, as its documents describe it.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,11 @@ class CallRefused(HarnessLabError):
     ----------
     code : str
         A reason code of the observer's own; the refusal carries it as its detail.
+
+    Raises
+    ------
+    InputError
+        If the code is no text.
     """
 
     def __init__(self, code: str) -> None:

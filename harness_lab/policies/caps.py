@@ -29,6 +29,8 @@ def hard_cap(
         What a call that ended without usage is charged.
     observer : CallCostObserver or None
         Who is told of every call's cost, and may refuse it.
+    name : str
+        Of the policy.
     """
     spec = CallHoldsSpec(cost_usd=max_cost_usd, unknown_usage=unknown_usage, observer=observer)
     return PolicySpec(name=name, modules=(spec,))

@@ -50,6 +50,11 @@ class DurableAccountSpec:
         ``full``: a commit survives a loss of power; ``normal``: the death of any process.
     busy_s : float
         How long to wait for the transactions of others before the account counts as unavailable.
+
+    Raises
+    ------
+    InputError
+        If a limit is negative, not finite or not a number, or a choice is none of those named.
     """
 
     path: str
@@ -128,7 +133,13 @@ class DurableAccountSpec:
         return DurableAccountModule(state, run, drawn, wall_ns - now)
 
     def build(self, now: Time) -> DurableAccountModule:
-        """Refuse: an account is opened once and shared by runs."""
+        """Refuse: an account is opened once and shared by runs.
+
+        Raises
+        ------
+        InputError
+            Always: an account that every run starts afresh would limit nothing.
+        """
         raise InputError("policy", expected="one that was opened", got=self.kind, hint="spec.open().start(run, ...)")
 
     def to_dict(self) -> dict[str, Any]:

@@ -4,6 +4,8 @@ While every bound holds, spent + held never exceeds a cap, whatever runs side by
 bill above its bound is charged in full, recorded, and ends admission: the bounds cannot be relied on any more.
 
 A node's own declaration of cost is a cap on it and all below it, inside its parent's.
+
+Source: the hard cost cap of prism-harness as its documents describe it; caps in other channels than money are our own.
 """
 
 from __future__ import annotations
@@ -46,6 +48,11 @@ class CallHoldsSpec:
         capped there is refused.
     observer : CallCostObserver or None
         Who is told of every call. It is no data: it is not stored with the policy.
+
+    Raises
+    ------
+    InputError
+        If a limit is negative, not finite or not a number, or a choice is none of those named.
     """
 
     calls: int | None = None

@@ -1,4 +1,7 @@
-"""The iteration budget as a module: model calls or tool calls, counted when they start, given back within a bound."""
+"""The iteration budget as a module: model calls or tool calls, counted when they start, given back within a bound.
+
+Source: `IterationBudget` of hermes-agent and of the cost-integrity skill (:mod:`harness_lab.budget.iteration`).
+"""
 
 from __future__ import annotations
 
@@ -41,6 +44,11 @@ class IterationBudgetSpec:
         calls starts whole or not at all.
     whose : {"node", "tree"}
         Whether each node has a counter of its own (a child's ask in calls narrows its), or the tree has one.
+
+    Raises
+    ------
+    InputError
+        If a limit is negative, not finite or not a number, or a choice is none of those named.
     """
 
     max_iterations: int

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from harness_lab.outcome import Shortfall
-    from harness_lab.policies.protocol import Module, Ticket, Use, Wait
+    from harness_lab.policies.protocol import Ask, Module, Ticket, Use, Wait
     from harness_lab.policies.spec import PolicySpec
 
 Scope = Literal["run", "session", "shared"]
@@ -123,7 +123,13 @@ class OpenPolicy:
     def modules(
         self, run: str, groups: Mapping[str, str] | None, now: Time, *, wall_ns: int | None, but: str = ""
     ) -> list[Module]:
-        """Make one run's modules, all but those of one kind; for :meth:`start`, and for runtimes that add their own."""
+        """Make one run's modules, all but those of one kind; for :meth:`start`, and for runtimes that add their own.
+
+        Raises
+        ------
+        InputError
+            If `now` cannot be epoch nanoseconds and `wall_ns` is missing, or a group is not named.
+        """
         instant("now", now)
         outlives = any(state is not None for state in self._states)
         if outlives and wall_ns is None and now < _EARLIEST:
@@ -241,6 +247,9 @@ class SharedComposed(Composed):
         if short:
             return self._wait(ticket, now) if self._may_wait(ask, short) else Refusal(short)
         return Grant(ticket)
+
+    def _goes_on_waiting(self, ask: Ask, now: Time) -> bool:
+        return self._commit is None and super()._goes_on_waiting(ask, now)
 
     def _answered(self, ticket: Ticket, now: Time) -> bool:
         commit = self._commit

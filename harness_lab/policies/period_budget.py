@@ -57,6 +57,11 @@ class PeriodBudgetSpec:
         What a call without reported usage is charged. Under a durable account its rule applies instead.
     name : str
         For messages and the durable account; made from `every` and `by` if empty.
+
+    Raises
+    ------
+    InputError
+        If a limit is negative, not finite or not a number, or a choice is none of those named.
     """
 
     calls: int | None = None
@@ -139,7 +144,13 @@ class PeriodBudgetSpec:
         return PeriodBudgetModule(state, self.group(groups), wall_ns - now)
 
     def build(self, now: Time) -> PeriodBudgetModule:
-        """Refuse: a period budget that every run starts afresh would limit nothing."""
+        """Refuse: a period budget that every run starts afresh would limit nothing.
+
+        Raises
+        ------
+        InputError
+            Always.
+        """
         raise InputError("policy", expected="one that was opened", got=self.kind, hint="spec.open().start(run, ...)")
 
     def to_dict(self) -> dict[str, Any]:
@@ -183,7 +194,13 @@ class PeriodBudgetModule:
 
 
 def step_bound(ask: Ask) -> Amounts:
-    """Return a step's worst case, with its calls counted: one a model step, none a tool."""
+    """Return a step's worst case, with its calls counted: one a model step, none a tool.
+
+    Raises
+    ------
+    InputError
+        If it is not a step.
+    """
     if type(ask) is not StepAsk:
         raise InputError("ask", expected="a step", got=type(ask).__name__)
     return ask.bound if ask.bound[CALLS] is not None else (_calls(ask), *ask.bound[CALLS + 1 :])

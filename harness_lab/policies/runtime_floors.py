@@ -1,4 +1,7 @@
-"""Runtime floors as a module: an ask below what its path was seen to need is refused before it starts."""
+"""Runtime floors as a module: an ask below what its path was seen to need is refused before it starts.
+
+Source: the preflight of tangle-network/agent-runtime (:mod:`harness_lab.floors`).
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 After a node's first refusal the real policy would have stopped it, so whatever it and those below it ask later is
 *moot*: it is written down and charged to that first refusal, and the policy is not asked. What a refused call then
 turned out to cost is so known.
+
+Source: our own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Tree limits as a module: depth, starts, concurrency and time of children."""
+"""Tree limits as a module: depth, starts, concurrency and time of children.
+
+Source: subagent limits of TanStack AI (:mod:`harness_lab.limits.tree`); waiting and lending a slot are our own.
+"""
 
 from __future__ import annotations
 
@@ -60,6 +63,11 @@ class TreeLimitsSpec:
         Whether time spent waiting for a slot counts.
     give_back : bool
         Whether a start that never ran (cancelled in the instant it was granted) is given back.
+
+    Raises
+    ------
+    InputError
+        If a limit is negative, not finite or not a number, or a choice is none of those named.
     """
 
     max_depth: int | None = None

@@ -1,6 +1,8 @@
 """The arithmetic of prices: pure functions of ints in the numba subset.
 
 Tokens are counts, prices pico-dollars per token (= micro-dollars per million tokens), money nano-dollars.
+
+Source: providers' price lists; half-even rounding to the nano-dollar at settlement is our own choice.
 """
 
 

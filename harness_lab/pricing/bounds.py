@@ -3,6 +3,9 @@
 A bound is only a bound if its prices are right, so only prices that the user has named count: written by hand, or a
 table of somebody else's pinned by its date and digest. Everything that could make a call dearer than its bound and has
 no figure refuses the call, each with a reason code of its own.
+
+Source: the hard cost cap of prism-harness as its documents describe it (every byte of the request as input at the
+dearest applicable rate, plus the output ceiling); what it leaves open is our own, and the deviations say so.
 """
 
 from __future__ import annotations
@@ -62,7 +65,13 @@ class CallBound(tuple[int | None, ...]):
 
     @classmethod
     def of(cls, provider: str, model: str, terms: CallTerms, prompt: int, output: int) -> CallBound:
-        """Return the bound of a call of so many prompt tokens and at most so many output tokens."""
+        """Return the bound of a call of so many prompt tokens and at most so many output tokens.
+
+        Raises
+        ------
+        InputError
+            If a count is none, or the worst case lies above a billion tokens or nine billion dollars.
+        """
         whole, worst = prompt + output, terms.worst_nusd(prompt, output)
         if worst > MAX_NUSD or whole > MAX_TOKENS:
             raise InputError("worst case of a call", expected="at most a billion tokens", got=whole)
@@ -87,7 +96,15 @@ class CallBound(tuple[int | None, ...]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PricePin:
-    """Somebody else's price table, named exactly: its day and the digest of its content."""
+    """Somebody else's price table, named exactly: its day and the digest of its content.
+
+    Parameters
+    ----------
+    date : str or None
+        Date of the price table.
+    digest : str
+        Digest of the model's prices.
+    """
 
     date: str | None
     digest: str

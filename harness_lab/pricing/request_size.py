@@ -1,4 +1,8 @@
-"""The size of a request, counted so that it is never too small: every byte of its text, and each picture by itself."""
+"""The size of a request, counted so that it is never too small: every byte of its text, and each picture by itself.
+
+Source: a token stands for at least one byte of text in every byte-pair vocabulary; the bounds of pictures are the
+providers' published ones.
+"""
 
 from __future__ import annotations
 

@@ -77,6 +77,11 @@ class Price:
     def usd_per_million(cls, *, input: object, output: object, **other: object) -> Price:
         """Build from dollars per million tokens; `above_input_tokens` stays a count.
 
+        Raises
+        ------
+        InputError
+            If a kind of price is not known, or a price negative, not finite or no number.
+
         Examples
         --------
         >>> Price.usd_per_million(input=3, output=15, cache_read=0.3).cache_read
@@ -111,6 +116,11 @@ class PriceTable:
         Where the prices come from.
     date : str or None
         The day they hold for, ISO format.
+
+    Raises
+    ------
+    InputError
+        If the tiers of a model do not ascend from 0.
 
     Examples
     --------
