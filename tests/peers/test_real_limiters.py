@@ -1,0 +1,216 @@
+"""Adapters held against the packages that they are about: the real agents, loops and graphs, run as their users do.
+
+These tests run inside the environment that has the packages; elsewhere one test runs them there, where
+``HARNESS_LAB_PEERS`` names it (``tests/peers/install`` makes it), and the others are skipped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asked_tree import MOST, NOW, Tree, needs
+
+from harness_lab import Distribution, MockProvider, ModelProfile
+from harness_lab.adapters import policy
+from harness_lab.outcome import Refusal
+from harness_lab.policies import StepAsk, call_holds, iteration_budget
+from harness_lab.simulate import AgentProfile, Experiment, Spawn, Workload
+from harness_lab.usage import amounts
+
+PEERS = os.environ.get("HARNESS_LAB_PEERS", "")
+HERE = Path(__file__)
+FILES = (HERE, HERE.with_name("test_real_loops.py"))
+pytestmark = pytest.mark.filterwarnings("default")  # what the packages warn of is not ours
+
+
+def test_all_of_this_holds_where_the_packages_are() -> None:
+    python = Path(PEERS, "agents", "bin", "python")
+    if not PEERS or not python.exists():
+        pytest.skip("HARNESS_LAB_PEERS names no folder with an environment 'agents' (tests/peers/install makes it)")
+    inside = {key: value for key, value in os.environ.items() if key != "HARNESS_LAB_PEERS"}
+    command = [str(python), "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", *map(str, FILES)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=HERE.parents[2], env=inside)
+    told = done.stdout.strip().splitlines()
+    assert done.returncode == 0, "\n".join(told[-60:]) + done.stderr[-500:]
+    assert "1 skipped" in told[-1]  # this test, and none of the others
+    assert " passed" in told[-1]
+
+
+# pydantic-ai: a model that never is done, 8 prompt tokens and 2 of output a call, a quarter of a dollar
+
+
+def _pydantic_model(seen: list[int], parts: int = 1) -> Any:
+    from decimal import Decimal
+
+    from pydantic_ai.messages import ModelResponse, ToolCallPart  # type: ignore[import-not-found]
+    from pydantic_ai.models.function import FunctionModel  # type: ignore[import-not-found]
+    from pydantic_ai.usage import RequestUsage  # type: ignore[import-not-found]
+
+    def never_done(_messages: Any, _info: Any) -> Any:
+        seen.append(1)
+        if len(seen) > MOST:
+            raise OverflowError
+        usage = RequestUsage(input_tokens=8, output_tokens=2, cost=Decimal("0.25"))
+        return ModelResponse(parts=[ToolCallPart("more", {}) for _ in range(parts)], usage=usage)
+
+    return FunctionModel(never_done)
+
+
+def _pydantic_calls(**limits: Any) -> int:
+    from pydantic_ai import Agent  # type: ignore[import-not-found]
+    from pydantic_ai.exceptions import UsageLimitExceeded  # type: ignore[import-not-found]
+    from pydantic_ai.usage import UsageLimits
+
+    seen: list[int] = []
+    agent = Agent(_pydantic_model(seen))
+    agent.tool_plain(lambda: "more", name="more")
+    with suppress(UsageLimitExceeded):
+        agent.run_sync("go", usage_limits=UsageLimits(**limits))
+    return len(seen)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [({"calls": n}, {"request_limit": n}) for n in (0, 1, 3)]
+    + [({}, {})]
+    + [({"tokens": n}, {"total_tokens_limit": n}) for n in (0, 9, 10, 11, 25, 30)]
+    + [({"input": n}, {"input_tokens_limit": n}) for n in (7, 8, 9)]
+    + [({"cost_usd": n}, {"cost_limit": n}) for n in (0, 0.25, 0.5, 0.6)],
+)
+def test_a_pydantic_ai_agent_makes_as_many_requests_as_its_adapter_admits(ours: Any, theirs: Any) -> None:
+    needs("pydantic-ai")
+    from decimal import Decimal
+
+    if "cost_limit" in theirs:
+        theirs = {"cost_limit": Decimal(str(theirs["cost_limit"]))}
+    tree = Tree("pydantic-ai", **ours)
+    assert tree.calls(input=8, tokens=10, cost_usd=0.25) == _pydantic_calls(**theirs)
+
+
+def test_a_pydantic_ai_child_counts_on_the_usage_and_has_limits_of_its_own() -> None:
+    needs("pydantic-ai")
+    from pydantic_ai import Agent, RunContext
+    from pydantic_ai.exceptions import UsageLimitExceeded
+    from pydantic_ai.usage import UsageLimits
+
+    above: list[int] = []
+    below: list[int] = []
+    child, parent = Agent(_pydantic_model(below)), Agent(_pydantic_model(above))
+    child.tool_plain(lambda: "more", name="more")
+
+    async def delegate(ctx: Any) -> str:
+        with suppress(UsageLimitExceeded):
+            await child.run("go", usage=ctx.usage)
+        return "done"
+
+    delegate.__annotations__["ctx"] = RunContext[None]
+    parent.tool(delegate, name="more")
+    with suppress(UsageLimitExceeded):
+        parent.run_sync("go", usage_limits=UsageLimits(request_limit=3))
+    tree = Tree("pydantic-ai", calls=3)
+    tree.call()
+    tree.child("kid")
+    assert (tree.calls("kid"), tree.calls()) == (len(below), len(above) - 1) == (49, 0)
+
+
+def test_pydantic_ai_looks_at_a_batch_of_tool_calls_whole() -> None:
+    needs("pydantic-ai")
+    from pydantic_ai import Agent
+    from pydantic_ai.exceptions import UsageLimitExceeded
+    from pydantic_ai.usage import UsageLimits
+
+    ran: list[int] = []
+    agent = Agent(_pydantic_model([], parts=8))
+    agent.tool_plain(lambda: ran.append(1), name="more")
+    with pytest.raises(UsageLimitExceeded):
+        agent.run_sync("go", usage_limits=UsageLimits(tool_calls_limit=6))
+    tree = Tree("pydantic-ai", tool_calls=6)
+    batch = StepAsk(tree.nodes["root"], 1, 0, amounts(), "tool", 8)
+    assert isinstance(tree.policy.admit(batch, NOW), Refusal)
+    assert not ran
+
+
+def test_an_attempt_that_a_pydantic_ai_fallback_moved_on_from_is_no_request() -> None:
+    needs("pydantic-ai")
+    from pydantic_ai import Agent
+    from pydantic_ai.exceptions import ModelHTTPError, UsageLimitExceeded
+    from pydantic_ai.models.fallback import FallbackModel  # type: ignore[import-not-found]
+    from pydantic_ai.models.function import FunctionModel
+    from pydantic_ai.usage import UsageLimits
+
+    def fails(_messages: Any, _info: Any) -> Any:
+        raise ModelHTTPError(503, "m")
+
+    seen: list[int] = []
+    agent = Agent(FallbackModel(FunctionModel(fails), _pydantic_model(seen)))
+    agent.tool_plain(lambda: "more", name="more")
+    with suppress(UsageLimitExceeded):
+        agent.run_sync("go", usage_limits=UsageLimits(request_limit=3))
+    tree = Tree("pydantic-ai", calls=3)
+    pairs = sum(tree.call(status="failed") and tree.call(attempt=1) for _ in range(5))
+    assert pairs == len(seen) == 3
+
+
+# LiteLLM: sessions of its proxy
+
+
+def test_five_requests_of_one_litellm_session_at_once_are_counted_before_they_leave() -> None:
+    needs("litellm")
+    from harness_lab.adapters.litellm import LiteLLM
+
+    session = LiteLLM(calls=3)
+    asked = {"metadata": session._session}
+
+    async def at_once() -> list[Any]:
+        hook = session._hooks[0].async_pre_call_hook
+        asks = [hook(session._auth, session._cache, dict(asked), "completion") for _ in range(5)]
+        return await asyncio.gather(*asks, return_exceptions=True)
+
+    assert sum(one is None for one in asyncio.run(at_once())) == Tree("litellm", calls=3).calls() == 3
+
+
+def test_a_litellm_session_counts_what_it_refused() -> None:
+    needs("litellm")
+    tree = Tree("litellm", calls=2)
+    assert [tree.call() for _ in range(4)] == [True, True, False, False]
+    said = tree.policy.admit(StepAsk(tree.nodes["root"], 9, 0, amounts(calls=1)), NOW)
+    assert "Current count: 5, max_iterations: 2" in str(said)
+
+
+# simulated beside ours, on the same luck
+
+
+def _world(*policies: Any, tree: bool = True) -> Any:
+    calls, start = Distribution.empirical([1, 2, 3, 5, 8]), Distribution.constant(10)
+    one = AgentProfile(model="m", calls=calls, startup_tokens=start)
+    below = (Spawn(agent="one", count=2, after=(0,)),) if tree else ()
+    root = AgentProfile(model="m", calls=calls, startup_tokens=start, spawns=below)
+    model = ModelProfile(output_tokens=Distribution.constant(5), latency_s=Distribution.empirical([1, 2, 4]))
+    work = Workload(agents={"root": root, "one": one}, root="root")
+    made = Experiment(workload=work, provider=MockProvider(models={"m": model}), policies=policies, runs=30)
+    return made.run(backend="serial").settlements.nodes
+
+
+@pytest.mark.parametrize(
+    ("theirs", "limit", "ours", "tree"),
+    [
+        ("langgraph", 6, iteration_budget(3, name="ours"), True),
+        ("openai-agents", 10, iteration_budget(10, name="ours"), True),
+        ("openai-agents", 3, iteration_budget(3, name="ours"), False),
+        ("pydantic-ai", 3, iteration_budget(3, name="ours"), False),
+        ("litellm", 6, call_holds(calls=6, name="ours"), True),
+    ],
+)
+def test_it_ends_every_node_as_the_closest_of_ours_does(theirs: str, limit: int, ours: Any, tree: bool) -> None:
+    needs(theirs)
+    nodes = _world(policy(theirs, calls=limit, name="theirs"), ours, tree=tree)
+    one, two = (nodes[nodes["policy"] == name].reset_index(drop=True) for name in ("theirs", "ours"))
+    for column in ("run", "calls", "outcome", "duration_ns"):
+        assert one[column].tolist() == two[column].tolist()
+    assert (one["outcome"] == "exhausted").any() == (limit < 8)  # no agent wants more than 8 calls
