@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 import numpy as np
 import pandas as pd
 
-from harness_lab.analyze.frames import as_names, group_codes, label, nodes_of
+from harness_lab.analyze.frames import as_names, calls_of, group_codes, label, nodes_of
 from harness_lab.analyze.runs import tree_of
 from harness_lab.errors import InputError
 
@@ -56,10 +56,18 @@ class Parts(Generic[R]):
         return "\n".join([*lines, *(f"{label(key)}: no answer ({why})" for key, why in self.declined.items())])
 
 
-def ask_by(
-    settlements: Data, by: str | Sequence[str] | None, ask: Callable[[pd.DataFrame], R]
-) -> Parts[R] | None:  # fmt: skip
+@dataclass(frozen=True, slots=True, eq=False)
+class _Tables:
+    """The tables of one group."""
+
+    nodes: pd.DataFrame
+    calls: pd.DataFrame | None
+
+
+def ask_by(settlements: Data, by: str | Sequence[str] | None, ask: Callable[[Data], R]) -> Parts[R] | None:
     """Ask each group of runs; None without `by`. A group that cannot answer is declined with its reason.
+
+    What is asked gets the group's nodes, and its call rows beside them where there are any.
 
     Raises
     ------
@@ -70,9 +78,11 @@ def ask_by(
     if not names:
         return None
     answers, declined = {}, {}
+    calls = calls_of(settlements)
     for key, rows in _runs_by(nodes_of(settlements), names):
+        mine = None if calls is None else calls[calls["run"].isin(rows["run"])].reset_index(drop=True)
         try:
-            answers[key] = ask(rows)
+            answers[key] = ask(rows if mine is None else _Tables(rows, mine))
         except InputError as why:
             declined[key] = str(why)
     return Parts(answers=answers, declined=declined)

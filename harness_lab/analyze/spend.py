@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
-from itertools import permutations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -27,26 +26,23 @@ from harness_lab.analyze.frames import (
     as_names,
     column,
     group_codes,
-    label,
     nodes_of,
     numbers,
     row_codes,
 )
 from harness_lab.analyze.grouping import AUTO, choose_cluster
 from harness_lab.analyze.sample import take
+from harness_lab.analyze.spend_parts import FACTORS, MIN_RUNS, Side, figures_of
 from harness_lab.errors import InputError
 from harness_lab.stats.clusters import effective_clusters, too_few_clusters
-from harness_lab.stats.estimates import Estimate, Interval, NotEstimable, check_confidence, with_unit
-from harness_lab.stats.skewed import skewed_ends, skewness
+from harness_lab.stats.estimates import Estimate, NotEstimable, check_confidence, with_unit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matplotlib.axes import Axes
 
-FACTORS: Final = ("mix", "tokens", "price")
 _MAX_BLOCKS: Final = 200
-_MIN_RUNS: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -68,7 +64,8 @@ class SpendSplit:
         Runs in the split; runs left out because a cost or a token count is unknown.
     groups : DataFrame
         Per group: ``group``, nodes per run, tokens per node, dollars per million tokens, before and after, and the
-        three effects in dollars per run.
+        three effects in dollars per run, each with ``_low`` and ``_high``; ``note`` says where a group is in too few
+        runs or clusters for them.
     by : tuple of str
         The columns that make a group.
     cluster : str or None
@@ -115,11 +112,22 @@ class SpendSplit:
             "price": "price per token",
         }  # fmt: skip
         lines += [f"- {words[name]}: {one}" for name, one in self.effects.items()]
+        if len(self.groups) > 1:
+            lines.append(self._largest())
         if any(self.unknown):
             lines.append(
                 f"Left out because spend or tokens are unknown: {self.unknown[0]} and {self.unknown[1]} run(s)."
             )
         return "\n".join(lines)
+
+    def _largest(self) -> str:
+        """Write the largest effect of a single group."""
+        sizes = self.groups[[f"{name}_usd" for name in FACTORS]].to_numpy(dtype=np.float64)
+        group, factor = np.unravel_index(int(np.nanargmax(np.abs(sizes))), sizes.shape)
+        row, name = self.groups.iloc[group], FACTORS[factor]
+        low, high = row[f"{name}_usd_low"], row[f"{name}_usd_high"]
+        ends = row["note"] if np.isnan(low) else f"[{_signed(low)}, {_signed(high)}]"
+        return f"The largest part of a single group: {name} of {row['group']}, {_signed(sizes[group, factor])} {ends}."
 
     def explain(self) -> str:
         """Return what the split means, what it does not, and what to do next."""
@@ -142,20 +150,6 @@ class SpendSplit:
 
 def _signed(usd: float) -> str:
     return f"{'-' if usd < 0 else '+'}{with_unit(abs(usd), '$')}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Side:
-    """Sums by (block, group): nodes, tokens, cost; and runs by block."""
-
-    cells: Floats
-    runs: Floats
-    blocks: int
-    few: NotEstimable | None
-    clusters: int | None
-    df: float
-    unknown: int
-    name: str | None
 
 
 def spend_split(
@@ -218,7 +212,7 @@ def _columns(frame: pd.DataFrame, names: tuple[str, ...], later: int) -> pd.Data
     return pd.DataFrame(found).assign(_later=later)
 
 
-def _side(rows: pd.DataFrame, group: Ints, groups: int, cluster: str | None) -> _Side:
+def _side(rows: pd.DataFrame, group: Ints, groups: int, cluster: str | None) -> Side:
     run = row_codes(rows, ("policy", "scenario", "run"))
     tokens, cost = numbers(rows, "tokens"), numbers(rows, "cost_nusd") * 1e-9
     known = _known(rows, tokens, cost)
@@ -243,7 +237,7 @@ def _side(rows: pd.DataFrame, group: Ints, groups: int, cluster: str | None) -> 
         for part in (started, np.nan_to_num(tokens[keep]), np.nan_to_num(cost[keep]))
     ])  # fmt: skip
     runs = np.bincount(block, minlength=blocks).astype(np.float64)
-    return _Side(
+    return Side(
         cells=cells, runs=runs, blocks=blocks, few=few, df=df, clusters=clusters, unknown=int(bad.sum()), name=name
     )
 
@@ -259,7 +253,7 @@ def _known(rows: pd.DataFrame, tokens: Floats, cost: Floats) -> Bools:
 def _worth(unit: Ints, *, clustered: bool) -> tuple[NotEstimable | None, float, int | None]:
     sizes = np.bincount(unit).astype(np.float64)
     if not clustered:
-        few = None if sizes.size >= _MIN_RUNS else NotEstimable(reason=f"{sizes.size} run(s)", needs_n=_MIN_RUNS)
+        few = None if sizes.size >= MIN_RUNS else NotEstimable(reason=f"{sizes.size} run(s)", needs_n=MIN_RUNS)
         return few, max(sizes.size - 1.0, 1.0), None
     effective = effective_clusters(sizes)
     return too_few_clusters(sizes.size, effective), max(effective - 1, 1.0), sizes.size
@@ -273,106 +267,13 @@ def _blocks(unit: Ints) -> Ints:
     return np.asarray(np.random.default_rng(0).permutation(count)[unit] % _MAX_BLOCKS)
 
 
-def _split(a: _Side, b: _Side, keys: list[tuple[Any, ...]], by: tuple[str, ...], confidence: float) -> SpendSplit:
-    whole = [side.cells.sum(axis=1) for side in (a, b)]
-    runs = [float(side.runs.sum()) for side in (a, b)]
-    effects = _effects(whole[0], runs[0], whole[1], runs[1])
-    figures = np.append(effects.sum(axis=1), [w[2].sum() / r for w, r in zip(whole, runs, strict=True)])
-    influences = [_influences(a, b, figures, later=later) for later in (False, True)]
-    interval = _Maker(a, b, influences, confidence)
-    means = figures[3:]
-    n = (int(runs[0]), int(runs[1]))
-    average = float(means.mean())
+def _split(a: Side, b: Side, keys: list[tuple[Any, ...]], by: tuple[str, ...], confidence: float) -> SpendSplit:
+    found = figures_of(a, b, keys, confidence)
+    runs = (int(a.runs.sum()), int(b.runs.sum()))
+    average = ((found.old.value or 0.0) + (found.new.value or 0.0)) / 2
+    totals = tuple(float(side.cells[2].sum()) for side in (a, b))
     return SpendSplit(
-        old=interval(3, float(means[0]), n[0]), new=interval(4, float(means[1]), n[1]),
-        effects={name: interval(place, float(figures[place]), sum(n)) for place, name in enumerate(FACTORS)},
-        volume_usd=(runs[1] - runs[0]) * average, totals_usd=(float(whole[0][2].sum()), float(whole[1][2].sum())),
-        runs=n, unknown=(a.unknown, b.unknown), groups=_frame(whole, runs, effects, keys), by=by,
+        old=found.old, new=found.new, effects=found.effects, volume_usd=(runs[1] - runs[0]) * average,
+        totals_usd=(totals[0], totals[1]), runs=runs, unknown=(a.unknown, b.unknown), groups=found.groups, by=by,
         cluster=a.name or b.name,
     )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class _Maker:
-    """Makes the estimate of a figure from the influences of the blocks of both sides."""
-
-    a: _Side
-    b: _Side
-    influences: list[Floats]
-    confidence: float
-
-    def __call__(self, place: int, value: float, n: int) -> Estimate:
-        method = "jackknife of runs" if self.a.clusters is None else "jackknife of whole clusters"
-        clusters = None if self.a.clusters is None else self.a.clusters + (self.b.clusters or 0)
-        few = self.a.few or self.b.few
-        if few is not None:
-            return Estimate(value=value, interval=few, n=n, method="Shapley split", unit="$", clusters=clusters)
-        both = np.concatenate([part[:, place] for part in self.influences])
-        each = [float(part[:, place] @ part[:, place]) for part in self.influences]
-        df = max(
-            min(side.df for side, spread in zip((self.a, self.b), each, strict=True) if spread > 0 or not any(each)),
-            1.0,
-        )
-        below, above = skewed_ends(
-            float(np.sqrt(sum(each))), skewness(both), units=both.size, df=df, confidence=self.confidence
-        )
-        name = f"{method}, skew-corrected t"
-        interval = Interval(
-            low=value - float(below), high=value + float(above), confidence=self.confidence, method=name
-        )  # fmt: skip
-        return Estimate(value=value, interval=interval, n=n, method="Shapley split", unit="$", clusters=clusters)
-
-
-def _influences(a: _Side, b: _Side, figures: Floats, *, later: bool) -> Floats:
-    """Return how far each block of one side moves each figure: from leaving the blocks out in turn."""
-    side, other = (b, a) if later else (a, b)
-    found = np.empty((side.blocks, figures.size))
-    whole, fixed = side.cells.sum(axis=1), other.cells.sum(axis=1)
-    for block in range(side.blocks):
-        mine, runs = whole - side.cells[:, block], float(side.runs.sum() - side.runs[block])
-        if runs <= 0:
-            found[block] = figures
-            continue
-        pair = ((mine, runs), (fixed, float(other.runs.sum())))
-        (w0, r0), (w1, r1) = pair[::-1] if later else pair
-        found[block] = np.append(_effects(w0, r0, w1, r1).sum(axis=1), [w0[2].sum() / r0, w1[2].sum() / r1])
-    g = side.blocks
-    return np.asarray((found.mean(axis=0) - found) * np.sqrt((g - 1) / max(g, 1)))
-
-
-def _effects(old: Floats, runs_old: float, new: Floats, runs_new: float) -> Floats:
-    """Shapley effects of nodes per run, tokens per node and price per token, shape (3, groups)."""
-    factors = np.stack([_factors(old, runs_old), _factors(new, runs_new)])
-    other = factors[::-1]
-    factors = np.where(np.isnan(factors), np.where(np.isnan(other), 0.0, other), factors)
-    effects = np.zeros((3, old.shape[1]))
-    for order in permutations(range(3)):
-        state = [0, 0, 0]
-        value = factors[0].prod(axis=0)
-        for factor in order:
-            state[factor] = 1
-            moved = factors[state[0], 0] * factors[state[1], 1] * factors[state[2], 2]
-            effects[factor] += (moved - value) / 6
-            value = moved
-    return effects
-
-
-def _factors(cells: Floats, runs: float) -> Floats:
-    """Nodes per run, tokens per node, dollars per token of each group; NaN where a group has none."""
-    nodes, tokens, cost = cells
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.stack(
-            [nodes / runs, np.where(nodes > 0, tokens / nodes, np.nan), np.where(tokens > 0, cost / tokens, np.nan)]
-        )
-
-
-def _frame(whole: list[Floats], runs: list[float], effects: Floats, keys: list[tuple[Any, ...]]) -> pd.DataFrame:
-    found: dict[str, Any] = {"group": [label(key) for key in keys]}
-    for word, cells, n in zip(("old", "new"), whole, runs, strict=True):
-        nodes, tokens, price = _factors(cells, n)
-        found |= {
-            f"nodes_per_run_{word}": nodes,
-            f"tokens_per_node_{word}": tokens,
-            f"usd_per_million_{word}": price * 1e6,
-        }
-    return pd.DataFrame(found | {f"{name}_usd": effects[place] for place, name in enumerate(FACTORS)})

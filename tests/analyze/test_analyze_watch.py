@@ -213,3 +213,39 @@ def test_the_command_exits_with_1_when_stale(tmp_path, capsys) -> None:
         main(["drift", str(newer), str(newer)])
     assert ended.value.code == 0
     assert "nothing is seen to have moved" in capsys.readouterr().out
+
+
+def test_the_parts_of_the_groups_sum_to_the_whole_and_have_intervals() -> None:
+    sides = [runs(80, seed=k, scale=1 + k, model=None) for k in (0, 1)]
+    sides = [side.assign(model=np.where(np.arange(80) % 3, "x", "y")) for side in sides]
+    found = spend_split(*sides)
+    for name, one in found.effects.items():
+        assert found.groups[f"{name}_usd"].sum() == pytest.approx(one.value)
+    assert (found.groups["price_usd_low"] > 0).all()  # prices doubled in each
+    assert (found.groups["price_usd_low"] < found.groups["price_usd"]).all()
+    assert "The largest part of a single group: price of a / x, +$" in found.summary()
+
+
+def test_a_group_in_too_few_runs_has_no_interval_and_says_what_it_needs() -> None:
+    sides = [runs(40, seed=k, model=None) for k in (0, 1)]
+    sides = [side.assign(model=np.where(np.arange(40) < 3, "rare", "common")) for side in sides]
+    groups = spend_split(*sides).groups.set_index("group")
+    assert groups.loc["a / common", "note"] == ""
+    assert groups.loc["a / rare", "note"] == "needs n >= 10: 3 run(s) with this group"
+    assert np.isnan(groups.loc["a / rare", "price_usd_low"])
+
+
+def test_the_interval_of_a_groups_price_effect_covers() -> None:
+    hits = 0
+    for seed in range(120):
+        sides = []
+        for side in (0, 1):
+            rng = np.random.default_rng(5_000 + 2 * seed + side)
+            tokens = np.exp(9 + rng.normal(0, 0.4, 60))
+            price = np.exp(rng.normal(0, 0.3, 60) - 0.045) * (1 + side)
+            frame = {"run": range(60), "outcome": "completed", "input_total": tokens.astype(int), "output": 0}
+            frame |= {"cost_nusd": (tokens * price * 1000).astype(int), "model": np.repeat(["x", "y"], 30)}
+            sides.append(pd.DataFrame(frame))
+        row = spend_split(*sides, by="model").groups.iloc[0]
+        hits += bool(row["price_usd_low"] <= np.exp(9.08) * 1e-6 / 2 <= row["price_usd_high"])
+    assert hits >= 107  # 1 % of binomial draws of 120 at 0.95 lie below
