@@ -225,7 +225,8 @@ class Explorer(Panel):
         self._draw_s = time.perf_counter() - began
         self._say()
 
-    def _draw(self, figure: Figure) -> None:
+    def board(self) -> tuple[pd.DataFrame, dict[str, pd.DataFrame], pd.DataFrame]:
+        """Return what the picture is drawn from: the arguments of :func:`harness_lab.plots.plot_board`."""
         shown = {"pinned": self._runs_of(self.pinned).table} if self.pinned != self.settings else {}
         found = self.effect()
         rows = [_row("now", name, getattr(found, name)) for name in ("completed", "spend")]
@@ -233,7 +234,10 @@ class Explorer(Panel):
             before = effect(shown["pinned"], None)
             rows += [_row("pinned", name, getattr(before, name)) for name in ("completed", "spend")]
         runs = {"now": self.runs.table, **shown}
-        plot_board(pd.DataFrame(rows), runs, self.runs.tree(self.controls["run"].value), figure=figure)
+        return pd.DataFrame(rows), runs, self.runs.tree(self.controls["run"].value)
+
+    def _draw(self, figure: Figure) -> None:
+        plot_board(*self.board(), figure=figure)
 
     def _say(self) -> None:
         self.readout.value = in_words(self.effect())
