@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pandas as pd
 
 from harness_lab.analyze.binding import binding_frame
-from harness_lab.analyze.contrasts import Contrast, contrast, corrected
-from harness_lab.analyze.endings import COMPLETED, endings
-from harness_lab.analyze.figures import METRICS, PolicyFigures, policy_figures
-from harness_lab.analyze.frames import nodes_of, row_codes, text
-from harness_lab.analyze.grouping import AUTO, CANDIDATES, choose_cluster
-from harness_lab.analyze.runs import run_table
+from harness_lab.analyze.contrasts import Contrast, contrasts_to, corrected
+from harness_lab.analyze.figures import PolicyFigures, policy_figures
+from harness_lab.analyze.frames import nodes_of
+from harness_lab.analyze.grouping import AUTO
+from harness_lab.analyze.played import Played
+from harness_lab.analyze.runs import reduced, tree_of
 from harness_lab.analyze.switches import switches, switches_text
 from harness_lab.errors import InputError
 from harness_lab.stats.estimates import Estimate, check_confidence, percent
@@ -27,10 +27,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from harness_lab.analyze.frames import Data
-
-
-_USED: Final = frozenset((*METRICS, *CANDIDATES, "policy", "scenario", "outcome", "cause", "calls", "overspent"))
-"""Columns of the run table that a comparison rests on."""
 
 
 class HasManifest(Protocol):
@@ -219,60 +215,21 @@ def compare(
         cluster = str(manifest["cluster"])
     table: Any = getattr(settlements, "settlements", settlements)
     nodes = nodes_of(table)
-    runs = run_table(nodes)
-    wanted = {*_USED, *(() if cluster in (None, AUTO) else (cluster,))}
-    runs = _measured(runs[[name for name in runs.columns if name in wanted]])
-    names = [str(name) for name in runs["policy"].dropna().unique()]
+    trees = tree_of(nodes)
+    played = Played.of(reduced(nodes, trees), cluster)
+    names = played.names
     if not names:
         raise InputError("policy", expected="rows that name a policy", got="none")
     first = names[0] if baseline is None else baseline
     if first not in names:
         raise InputError("baseline", expected=f"one of {', '.join(names)}", got=baseline)
-    tables = {name: runs[runs["policy"] == name].reset_index(drop=True) for name in names}
-    wide = _wide(runs, names)
-    contrasts = [
-        found
-        for name in names
-        if name != first
-        for metric in METRICS
-        if (
-            found := contrast(
-                wide[first], wide[name], policy=name, metric=metric, confidence=confidence, cluster=cluster
-            )
-        )
-        is not None
-    ]
-    clusters = choose_cluster(tables[first], np.arange(len(tables[first]), dtype=np.float64), cluster)[0]
-    identical, paired = _identical_runs(wide, names)
+    mine = played.rows[first]
+    clusters = played.clusters.choose(np.arange(mine.size, dtype=np.float64), mine)[0]
+    identical, paired = played.identical()
     return Comparison(
-        baseline=first, policies=tuple(policy_figures(name, tables[name], confidence, cluster) for name in names),
-        contrasts=corrected(contrasts), binding=binding_frame(nodes, names, confidence=confidence),
-        identical=identical, paired=paired, confidence=confidence, cluster=clusters,
+        baseline=first, policies=tuple(policy_figures(name, played, confidence) for name in names),
+        contrasts=corrected(contrasts_to(played, first, confidence)),
+        binding=binding_frame(nodes, names, trees, confidence=confidence), identical=identical, paired=paired,
+        confidence=confidence, cluster=clusters,
         switches=switches({name: specs[name] for name in names}, baseline=first) if set(names) <= set(specs) else None,
     )  # fmt: skip
-
-
-def _measured(runs: pd.DataFrame) -> pd.DataFrame:
-    """Add ``completed`` as 0/1 (NaN: unknown outcome; a paused run is not) and the key of a run over policies."""
-    outcome = text(runs, "outcome")
-    done = np.where(outcome == "unknown", np.nan, endings(runs) == COMPLETED)
-    return runs.assign(completed=done, _key=row_codes(runs, ["scenario", "run"]))
-
-
-def _wide(runs: pd.DataFrame, names: list[str]) -> dict[str, pd.DataFrame]:
-    """Return, for each policy, its runs under their key."""
-    return {name: runs[runs["policy"] == name].drop_duplicates("_key").set_index("_key") for name in names}
-
-
-def _identical_runs(wide: dict[str, pd.DataFrame], names: list[str]) -> tuple[int, int]:
-    """Count the runs that are the same under all policies, and those that all have."""
-    shared = wide[names[0]].index
-    for name in names[1:]:
-        shared = shared.intersection(wide[name].index, sort=False)
-    columns = ["outcome", "cost_nusd", "calls", "duration_ns"]
-    base = wide[names[0]].loc[shared, columns].astype("string").fillna("")
-    same = np.ones(len(shared), dtype=bool)
-    for name in names[1:]:
-        other = wide[name].loc[shared, columns].astype("string").fillna("")
-        same &= (base.to_numpy() == other.to_numpy()).all(axis=1)
-    return int(same.sum()), len(shared)

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from harness_lab.analyze.figures import METRICS, metric_values
+from harness_lab.analyze.figures import METRICS
 from harness_lab.analyze.frames import display
-from harness_lab.analyze.grouping import choose_cluster
 from harness_lab.stats.estimates import p_value
 from harness_lab.stats.paired import PairedDifference, holm, paired_difference
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import pandas as pd
+    from harness_lab.analyze.frames import Ints
+    from harness_lab.analyze.played import Played
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,21 +75,32 @@ class Contrast:
 
 
 def contrast(
-    a: pd.DataFrame, b: pd.DataFrame, *, policy: str, metric: str, confidence: float, cluster: str | None
+    played: Played, rows: tuple[Ints, Ints], everyone: int, *, policy: str, metric: str, confidence: float
 ) -> Contrast | None:
-    """Compare two policies' runs, both indexed by the run's key, in one metric; None if no pair is known."""
-    shared = a.index.intersection(b.index, sort=False)
-    left, right = metric_values(a.loc[shared], metric), metric_values(b.loc[shared], metric)
-    known = ~(np.isnan(left) | np.isnan(right))
+    """Compare two policies in one metric: their rows of the runs that both have, `everyone` runs in either."""
+    values = played.metrics[metric]
+    left, right = (values[part] for part in rows)
+    known = ~np.isnan(right - left)
     if not known.any():
         return None
-    rows = a.loc[shared[known]].reset_index(drop=True)
-    _, labels = choose_cluster(rows, right[known] - left[known], cluster)
-    found = paired_difference(
-        left[known], right[known], confidence=confidence, clusters=labels, unit=display(metric)[0]
-    )
-    everyone = len(a.index.union(b.index))
-    return Contrast(policy=policy, metric=metric, found=found, p_adjusted=None, left_out=everyone - int(known.sum()))
+    left, right = left[known], right[known]
+    _, labels = played.clusters.choose(right - left, rows[0][known])
+    found = paired_difference(left, right, confidence=confidence, clusters=labels, unit=display(metric)[0])
+    return Contrast(policy=policy, metric=metric, found=found, p_adjusted=None, left_out=everyone - left.size)
+
+
+def contrasts_to(played: Played, baseline: str, confidence: float) -> list[Contrast]:
+    """Compare every policy with the baseline in every metric of which a pair is known."""
+    found = []
+    for name in played.names:
+        if name != baseline:
+            first, second = played.shared((baseline, name))
+            everyone = played.rows[baseline].size + played.rows[name].size - first.size
+            found += [
+                contrast(played, (first, second), everyone, policy=name, metric=metric, confidence=confidence)
+                for metric in METRICS
+            ]
+    return [one for one in found if one is not None]
 
 
 def corrected(contrasts: Sequence[Contrast]) -> tuple[Contrast, ...]:

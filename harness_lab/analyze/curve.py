@@ -15,9 +15,11 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.special import betaincinv, ndtri, stdtrit
 
+from harness_lab.analyze.grouping import gapless
 from harness_lab.errors import InputError
 from harness_lab.stats.clusters import effective_clusters, too_few_clusters
 from harness_lab.stats.incidence import clustered_band, cumulative_incidence
+from harness_lab.stats.resampled import at_shares
 from harness_lab.stats.shares import wilson
 from harness_lab.stats.skewed import skewed_ends
 
@@ -49,16 +51,16 @@ class _Beyond:
 
 def curve_rows(sample: Sample, column: str, candidates: npt.ArrayLike | None, *, confidence: float) -> pd.DataFrame:
     """Return the frame that :func:`harness_lab.analyze.ceilings.ceiling_curve` describes, for one group."""
+    sample = sample.in_order()  # what follows sorts again where it has to, which then costs nothing
     at = _candidates(sample, candidates)
-    order = np.argsort(sample.amounts, kind="stable")
-    x, first = sample.amounts[order], np.searchsorted(sample.amounts[order], at, side="right")
+    first = np.searchsorted(sample.amounts, at, side="right")
     frame = pd.DataFrame({"ceiling": at, "n": sample.n})
-    frame["clusters"] = pd.array([_clusters(sample)] * at.size, dtype="Int64")
+    frame["clusters"] = pd.array([sample.clusters] * at.size, dtype="Int64")
     unknown = np.isnan(sample.spend)
     frame["unknown_spend"] = int(unknown.sum())
-    frame["runs_cut"] = x.size - first
-    frame["delivered_cut"] = _count_beyond(sample.delivered[order], first)
-    frame["delivered_unknown_cut"] = _count_beyond(~(sample.delivered | sample.undelivered)[order], first)
+    frame["runs_cut"] = sample.n - first
+    frame["delivered_cut"] = _count_beyond(sample.delivered, first)
+    frame["delivered_unknown_cut"] = _count_beyond(~(sample.delivered | sample.undelivered), first)
     group, usable = _groups(sample)
     _add_share(frame, sample, at, group, usable=usable, confidence=confidence)
     _add_money(frame, sample, at, column, group, usable=usable, confidence=confidence)
@@ -68,19 +70,14 @@ def curve_rows(sample: Sample, column: str, candidates: npt.ArrayLike | None, *,
 
 def _candidates(sample: Sample, candidates: npt.ArrayLike | None) -> Floats:
     if candidates is None:
-        distinct = np.unique(sample.amounts)
+        distinct = sample.amounts[np.diff(sample.amounts, prepend=-1.0) > 0]
         if distinct.size <= MAX_CANDIDATES:
             return distinct
-        shares = np.linspace(0, 1, MAX_CANDIDATES)
-        return np.unique(np.quantile(sample.amounts, shares, method="inverted_cdf"))
+        return np.unique(at_shares(sample.amounts, np.linspace(0, 1, MAX_CANDIDATES)))
     at = np.atleast_1d(np.asarray(candidates, dtype=np.float64))
     if at.ndim != 1 or not np.isfinite(at).all() or (at.size and at.min() < 0):
         raise InputError("candidates", expected="finite amounts >= 0 in the channel's unit", got=candidates)
     return np.sort(at)
-
-
-def _clusters(sample: Sample) -> int | None:
-    return None if sample.labels is None else int(np.unique(sample.labels).size)
 
 
 def _count_beyond(which: npt.NDArray[np.bool_], first: npt.NDArray[np.intp]) -> Ints:
@@ -92,7 +89,7 @@ def _groups(sample: Sample) -> tuple[Ints | None, bool]:
     """Return the cluster of each run as a code (None: runs are the units), and whether intervals can be given."""
     if sample.labels is None:
         return None, sample.n >= 2
-    group = np.unique(sample.labels, return_inverse=True)[1].astype(np.int64)
+    group = gapless(sample.labels)
     sizes = np.bincount(group).astype(np.float64)
     return group, too_few_clusters(sizes.size, effective_clusters(sizes)) is None
 
@@ -121,7 +118,7 @@ def _add_money(
     """Spend avoided and sunk. A run beyond c that spent s on x avoids s (x - c) / x, and sinks s c / x."""
     known = ~np.isnan(sample.spend)
     x, spend = sample.amounts[known], sample.spend[known]
-    units = None if group is None else np.unique(group[known], return_inverse=True)[1].astype(np.int64)
+    units = None if group is None else gapless(group[known])
     rate = np.ones_like(x) if column == "cost_nusd" else spend / np.where(x > 0, x, 1)
     total = float(spend.sum())
     for name, constant, slope in (("avoided", spend, -rate), ("sunk", np.zeros_like(x), rate)):
@@ -206,7 +203,7 @@ def _beyond_clusters(
     order: npt.NDArray[np.intp],
 ) -> _Beyond:  # fmt: skip
     k = int(group.max(initial=-1)) + 1
-    cell = np.searchsorted(first, np.arange(order.size), side="right")  # candidates that the run lies beyond
+    cell = np.cumsum(np.bincount(first, minlength=order.size + 1)[:-1])  # candidates that the run lies beyond
     flat = group[order] * (at.size + 1) + cell
     tables = []
     for part in (constant, slope):

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from harness_lab.analyze.frames import display, is_true, numbers
-from harness_lab.analyze.grouping import choose_cluster
 from harness_lab.stats.means import mean, ratio
 from harness_lab.stats.shares import share
 
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from harness_lab.analyze.frames import Floats
+    from harness_lab.analyze.played import Played
     from harness_lab.stats.estimates import Estimate
 
 METRICS: Final = {
@@ -70,27 +70,23 @@ def metric_values(runs: pd.DataFrame, metric: str) -> Floats:
     return numbers(runs, metric) * display(metric)[1]
 
 
-def policy_figures(name: str, runs: pd.DataFrame, confidence: float, cluster: str | None) -> PolicyFigures:
-    """Return the figures of one policy from its rows of the run table (with ``completed`` as 0, 1 or NaN)."""
+def policy_figures(name: str, played: Played, confidence: float) -> PolicyFigures:
+    """Return the figures of one policy."""
 
     def average(metric: str) -> Estimate:
-        values = metric_values(runs, metric)
-        known = ~np.isnan(values)
-        labels = choose_cluster(runs.loc[known], values[known], cluster)[1]
-        return mean(values[known], confidence=confidence, clusters=labels, unit=display(metric)[0])
+        values, labels = played.known(name, played.metrics[metric])
+        return mean(values, confidence=confidence, clusters=labels, unit=display(metric)[0])
 
-    done = numbers(runs, "completed")
-    judged = ~np.isnan(done)
-    labels = choose_cluster(runs.loc[judged], done[judged], cluster)[1]
-    both = numbers(runs, "wasted_nusd") + 0 * numbers(runs, "cost_nusd")
-    known = ~np.isnan(both)
+    mine = played.rows[name]
+    done, labels = played.known(name, played.metrics["completed"])
+    cost, wasted = played.metrics["cost_nusd"], played.metrics["wasted_nusd"]
+    both, alike = played.known(name, wasted + 0 * cost)
     return PolicyFigures(
-        policy=name, runs=len(runs), spend=average("cost_nusd"), wasted=average("wasted_nusd"),
-        time=average("duration_ns"), unknown_cost=int(runs["cost_nusd"].isna().sum()),
-        completed=share(done[judged] == 1, confidence=confidence, clusters=labels, method="share completed"),
+        policy=name, runs=mine.size, spend=average("cost_nusd"), wasted=average("wasted_nusd"),
+        time=average("duration_ns"), unknown_cost=int(np.isnan(cost[mine]).sum()),
+        completed=share(done == 1, confidence=confidence, clusters=labels, method="share completed"),
         wasted_share=ratio(
-            both[known], numbers(runs, "cost_nusd")[known], confidence=confidence,
-            clusters=choose_cluster(runs.loc[known], both[known], cluster)[1],
+            both, cost[mine][~np.isnan((wasted + cost)[mine])], confidence=confidence, clusters=alike,
         ),
-        overspent=int(is_true(runs, "overspent").sum()),
+        overspent=int(is_true(played.runs, "overspent")[mine].sum()),
     )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -70,12 +70,26 @@ class Sample:
         return np.asarray(self.kinds == STOPPED)
 
     @property
+    def clusters(self) -> int | None:
+        """Clusters among the rows; None: rows are taken as independent."""
+        return None if self.labels is None else int(np.count_nonzero(np.bincount(self.labels)))
+
+    def in_order(self) -> Sample:
+        """Return the same rows by ascending amount; `kept` stays that of the frame."""
+        order = np.argsort(self.amounts, kind="stable")
+        return replace(
+            self, amounts=self.amounts[order], kinds=self.kinds[order], spend=self.spend[order],
+            delivered=self.delivered[order], undelivered=self.undelivered[order],
+            labels=None if self.labels is None else self.labels[order],
+        )  # fmt: skip
+
+    @property
     def size(self) -> str:
         """N and clusters in words."""
         pooled = f", {self.policies} policies pooled" if self.policies > 1 else ""
         if self.labels is None:
             return f"n = {self.n:,}, taken as independent{pooled}"
-        return f"n = {self.n:,}, {np.unique(self.labels).size:,} clusters by {self.cluster}{pooled}"
+        return f"n = {self.n:,}, {self.clusters:,} clusters by {self.cluster}{pooled}"
 
 
 def table(data: Data, level: Level) -> pd.DataFrame:
