@@ -7,7 +7,6 @@ work and what is compared is how time passes. It is an oracle for tests as well:
 
 from __future__ import annotations
 
-import types
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,7 @@ from harness_lab.policies.protocol import End, SpawnAsk, StepAsk, Use
 from harness_lab.simulate.rows import Rows
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
+    from collections.abc import Generator, Iterable, Sequence
 
     from harness_lab.agents.ports import Child
     from harness_lab.policies import PolicySpec
@@ -57,13 +56,8 @@ class SimpyTree:
     def __init__(self, world: World, policy: Any, rows: Rows, *, slots: int, timeout_ns: int) -> None:
         self.env: Any = simpy.Environment()
         self.world, self.policy, self.rows = world, policy, rows
-        self.model = world.model.fresh()
+        self.model: Any = world.model.fresh()
         self.slots, self.timeout = slots, timeout_ns
-
-    @types.coroutine
-    def sleep(self, duration: int) -> Steps:
-        """Let time pass; the provider answers with it."""
-        yield self.env.timeout(duration)
 
     def run(self, run: int) -> None:
         """Simulate the tree of one run."""
@@ -156,7 +150,8 @@ class SimpyTree:
         record.attempts += 1
         started = self.env.now
         try:
-            reply = yield from model.complete(self, call).__await__()  # type: ignore[arg-type]
+            duration, reply = model.timed(call)
+            yield self.env.timeout(duration)
         except simpy.Interrupt:
             record.drop(model.abandoned(call, self.env.now - started))
             self.policy.settle(answer.ticket, Use(_UNKNOWN, "abandoned"), self.env.now)
@@ -172,10 +167,10 @@ class SimpyTree:
         self.rows.node(record)
 
 
-def simulate(world: World, money: PolicySpec, runs: Iterable[int], *, slots: int, timeout_s: float) -> Rows:
+def simulate(world: World, money: PolicySpec, runs: Sequence[int], *, slots: int, timeout_s: float) -> Rows:
     """Simulate some runs with SimPy; the rows are those of the kernel, maybe in another order within a run."""
     rows = Rows()
-    for run in runs:
+    for run in world.each(runs):
         rows.run = run
         SimpyTree(world, money.start(str(run)), rows, slots=slots, timeout_ns=ns(timeout_s)).run(run)
     return rows

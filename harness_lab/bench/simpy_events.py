@@ -21,7 +21,7 @@ from harness_lab.policies.protocol import Granted, Wait
 from harness_lab.simulate.rows import Rows
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Generator, Iterable, Sequence
+    from collections.abc import Coroutine, Generator, Sequence
 
     from harness_lab.policies import PolicySpec
     from harness_lab.policies.protocol import End
@@ -138,10 +138,10 @@ async def _quiet(job: Coroutine[Any, Any, Any]) -> Any:
         return None
 
 
-def simulate(world: World, spec: PolicySpec, runs: Iterable[int]) -> Rows:
+def simulate(world: World, spec: PolicySpec, runs: Sequence[int]) -> Rows:
     """Simulate some runs with the loop on SimPy's events."""
     rows = Rows()
-    for run in runs:
+    for run in world.each(runs):
         rows.run = run
         runtime: Any = SimpyRuntime()
         harness = Harness(runtime, spec.start(str(run)), world.model.fresh(), rows)

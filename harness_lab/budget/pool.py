@@ -251,10 +251,10 @@ class ReservationPool(PoolView):
         for account, amount in zip(allocation.accounts, spent, strict=True):
             if account.closed:
                 account = account.open()
-            if amount is not None:
-                account.spent += amount
-            else:
+            if amount is None:
                 account.mark_unknown()
+            elif amount:
+                account.spent += amount
 
     def book(self, allocation: Allocation, spend: Spend, *, partial: bool = False) -> None:
         """Commit a spend: what is known of it is charged, and what is not is marked.

@@ -62,6 +62,7 @@ class Composed:
         "_observed",
         "_queue",
         "_spawns",
+        "_step_holders",
         "_steps",
         "_warners",
         "blocking",
@@ -79,6 +80,7 @@ class Composed:
             module.index = index
         self._spawns = [m for m in self.modules if m.asks_spawn]
         self._steps = [m for m in self.modules if m.asks_step]
+        self._step_holders = [m for m in self._steps if getattr(m, "holds_steps", True)]
         self._observed: list[Any] = [m for m in self._steps if getattr(m, "observes", False)]
         self._warners: list[Any] = [m for m in self._spawns if getattr(m, "warns", False)]
         self._queue: deque[Ticket] = deque()
@@ -203,7 +205,7 @@ class Composed:
             return self._wait(ticket, now)
         if self._observed and (refused := self._reserved(ticket, now)):
             return Refusal(refused)
-        for module in modules:
+        for module in self._step_holders if modules is self._steps else modules:
             module.hold(ticket, now)
         return Grant(ticket)
 
@@ -293,6 +295,11 @@ class Composed:
 
     def _wake(self, now: Time) -> None:
         """Answer those who wait in order of arrival; whoever has to go on waiting holds up only its own line."""
+        for ticket in self._queue:  # mostly nobody can go on: then nothing is built
+            if not self._goes_on_waiting(ticket.ask, now):
+                break
+        else:
+            return
         waiting: deque[Ticket] = deque()
         blocked: set[tuple[Ticket | None, type]] = set()
         for ticket in self._queue:
@@ -301,6 +308,16 @@ class Composed:
                 blocked.add(line)
                 waiting.append(ticket)
         self._queue = waiting
+
+    def _goes_on_waiting(self, ask: Ask, now: Time) -> bool:
+        """Whether something falls short for an ask, and waiting helps against all of it."""
+        waits = False
+        for module in self._spawns if type(ask) is SpawnAsk else self._steps:
+            for short in module.short(ask, now):
+                if short.helps != "wait":
+                    return False
+                waits = True
+        return waits
 
     def _answered(self, ticket: Ticket, now: Time) -> bool:
         """Grant or refuse a waiting ask, if that can be said now."""

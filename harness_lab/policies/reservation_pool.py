@@ -1,4 +1,8 @@
-"""The reservation pool as a module: an ask is held at spawn, calls are metered inside, the rest comes back."""
+"""The reservation pool as a module: an ask is held at spawn, calls are metered inside, the rest comes back.
+
+Source: the conserved pool of tangle-network/agent-runtime (:mod:`harness_lab.budget.pool`); `grants` and `inside` are
+our own axes.
+"""
 
 from __future__ import annotations
 
@@ -42,6 +46,11 @@ class ReservationPoolSpec:
     unknown_usage : {"release", "charge-hold"}
         What a call without reported usage does: ``release`` charges nothing in the unknown channels, so that spend is a
         lower bound and money under a ceiling is closed from then on; ``charge-hold`` charges the call's worst case.
+
+    Raises
+    ------
+    InputError
+        If a limit is negative, not finite or not a number, or a choice is none of those named.
     """
 
     calls: int | None = None
@@ -88,6 +97,7 @@ class PoolModule:
 
     asks_spawn = True
     asks_step = True
+    holds_steps = False
     __slots__ = ("_charge_hold", "_grants", "_record", "index", "pool")
 
     def __init__(self, spec: ReservationPoolSpec) -> None:

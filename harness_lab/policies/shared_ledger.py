@@ -1,4 +1,7 @@
-"""The shared ledger as a module: checked before each step, charged after it."""
+"""The shared ledger as a module: checked before each step, charged after it.
+
+Source: `RunLedger` of prism-harness (:mod:`harness_lab.budget.run`).
+"""
 
 from __future__ import annotations
 
@@ -35,6 +38,11 @@ class SharedLedgerSpec:
     unknown_usage : {"release", "charge-hold"}
         What a call without reported cost does: ``release`` charges nothing, so that spend is a lower bound and a cost
         cap refuses from then on; ``charge-hold`` charges the call's worst case where it has one.
+
+    Raises
+    ------
+    InputError
+        If a limit is negative, not finite or not a number, or a choice is none of those named.
     """
 
     max_steps: int
@@ -69,6 +77,7 @@ class SharedLedger:
 
     asks_spawn = True
     asks_step = True
+    holds_steps = False
     __slots__ = ("_charge_hold", "_clock", "_root", "index", "ledger")
 
     def __init__(self, spec: SharedLedgerSpec, now: Time) -> None:

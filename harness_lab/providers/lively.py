@@ -13,7 +13,7 @@ from harness_lab.agents.ports import LateReply, PartialReply, Reply, Throttled
 from harness_lab.clock import NS_PER_S, ns
 from harness_lab.outcome import Purpose
 from harness_lab.providers.limits import Meter
-from harness_lab.providers.mock import Answers, MockModel
+from harness_lab.providers.mock import Answers, MockModel, flat_rates
 from harness_lab.providers.tables import Table
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ class _Tiers(Answers):
 
     def __init__(self, prices: PriceTable, model: str) -> None:
         self.tiers = tuple((tier.above_input_tokens, tier.rates()) for tier in prices.models.get(model, ()))
+        self.flat = flat_rates(self.tiers)
 
 
 class _State:
@@ -94,6 +95,7 @@ class _State:
 class LivelyModel(MockModel):
     """Answers calls from tables, and remembers; see :class:`~harness_lab.providers.ModelProfile`."""
 
+    knows_times = False
     __slots__ = ("_lively", "_states")
 
     def __init__(self, provider: MockProvider) -> None:

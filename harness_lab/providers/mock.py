@@ -6,7 +6,7 @@ What the provider *bills* (the truth) is kept apart from what it *reports*; enfo
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from harness_lab import draws
 from harness_lab.agents.ports import Call, Reply, Runtime, WorldModel
@@ -19,7 +19,7 @@ from harness_lab.pricing.table import PUSD_PER_NUSD
 from harness_lab.providers.tables import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from harness_lab.providers.profile import ModelProfile
     from harness_lab.usage import Amounts
@@ -62,11 +62,15 @@ class Answers:
     """One model's tables and thresholds as ints."""
 
     __slots__ = (
+        "drawn",
         "error",
+        "flat",
         "latency",
+        "latency_table",
         "max_output",
         "ns_per_token",
         "output",
+        "output_table",
         "read_ppm",
         "tiers",
         "unreported",
@@ -74,8 +78,9 @@ class Answers:
     )
 
     def __init__(self, profile: ModelProfile, prices: PriceTable, model: str) -> None:
-        self.output = Table(profile.output_tokens).draw
-        self.latency = Table(profile.latency_s, NS_PER_S).draw
+        self.output_table, self.latency_table = Table(profile.output_tokens), Table(profile.latency_s, NS_PER_S)
+        self.output, self.latency = self.output_table.draw, self.latency_table.draw
+        self.drawn: DrawnAnswers | None = None
         self.ns_per_token = round(profile.seconds_per_output_token * NS_PER_S)
         self.error = draws.chance(profile.error_rate)
         self.unreported = draws.chance(profile.unreported_rate)
@@ -84,15 +89,22 @@ class Answers:
         self.max_output = profile.max_output_tokens
         tiers = prices.models.get(model, ())
         self.tiers = tuple((tier.above_input_tokens, tier.rates()) for tier in tiers)
+        self.flat = flat_rates(self.tiers)
 
     def split(self, call: Call) -> tuple[int, int, int]:
         """Return the prompt of a call as fresh tokens, tokens read from a cache and tokens written to it."""
+        total = call.input_total
+        if not (self.read_ppm or self.write_ppm):
+            return total, 0, 0
         read = call.resent * self.read_ppm // 1_000_000
-        write = (call.input_total - read) * self.write_ppm // 1_000_000
-        return call.input_total - read - write, read, write
+        write = (total - read) * self.write_ppm // 1_000_000
+        return total - read - write, read, write
 
     def cost(self, fresh: int, read: int, write: int, output: int) -> int | None:
         """Return the cost of a call, nano-dollars; None without a price."""
+        flat = self.flat
+        if flat is not None:
+            return fresh * flat[0] + read * flat[1] + write * flat[2] + output * flat[3]
         if not self.tiers:
             return None
         rates = self.tiers[0][1]
@@ -102,10 +114,54 @@ class Answers:
         pusd = price_rules.picodollars(fresh, read, write, 0, output, *rates)
         return price_rules.half_even(pusd, PUSD_PER_NUSD)
 
+    def worst(self, prompt: int) -> int | None:
+        """Return the cost of the worst case of a call, nano-dollars, rounded up; None without a price."""
+        most, flat, worst = self.max_output, self.flat, -1
+        if flat is not None:
+            return flat[4] * prompt + flat[3] * most
+        for above, (p_fresh, p_read, p_write, p_write_1h, p_output) in self.tiers:
+            if above == 0 or above < prompt:
+                worst = max(worst, max(p_fresh, p_read, p_write, p_write_1h) * prompt + p_output * most)
+        return None if worst < 0 else price_rules.up(worst, PUSD_PER_NUSD)
+
+
+def flat_rates(tiers: Sequence[tuple[int, tuple[int, ...]]]) -> tuple[int, int, int, int, int] | None:
+    """Return one tier's rates in whole nano-dollars a token: fresh, read, write, output, and the dearest of a prompt.
+
+    None where there are several tiers, or where a rate has a fraction of a nano-dollar, which has to be rounded.
+    """
+    if len(tiers) != 1 or tiers[0][0] != 0 or any(rate % PUSD_PER_NUSD for rate in tiers[0][1]):
+        return None
+    fresh, read, write, write_1h, output = (rate // PUSD_PER_NUSD for rate in tiers[0][1])
+    return fresh, read, write, output, max(fresh, read, write, write_1h)
+
+
+class DrawnAnswers(NamedTuple):
+    """The draws of many nodes' calls, made together; the same numbers as one at a time.
+
+    Parameters
+    ----------
+    first : dict of int to int
+        By a node's draw key: the place of its first call.
+    calls : int
+        Calls of a node that were drawn at most, first attempts only.
+    output, latency : list of int
+        Tokens, cut at the ceiling, and nanoseconds.
+    failed : list of bool
+        Whether the attempt fails.
+    """
+
+    first: dict[int, int]
+    calls: int
+    output: list[int]
+    latency: list[int]
+    failed: list[bool]
+
 
 class MockModel:
     """Answers calls from tables; see :class:`MockProvider`."""
 
+    knows_times = True
     __slots__ = ("_models", "_prices")
 
     def __init__(self, provider: MockProvider) -> None:
@@ -116,12 +172,16 @@ class MockModel:
         """Return the model for a world of its own: this one, since it keeps no state."""
         return self
 
+    def answers(self, model: str) -> Answers:
+        """Return the tables of one model."""
+        return self._models[model]
+
     def bound(self, call: Call) -> Amounts:
         """Return the worst case: the whole prompt at the dearest rate and the answer at its ceiling."""
         answers = self._models[call.model]
-        prompt, most = call.input_total, answers.max_output
-        worst = self._worst(answers, prompt, most)
-        return (1, prompt, prompt + most, prompt + most, worst)
+        prompt = call.input_total
+        whole = prompt + answers.max_output
+        return (1, prompt, whole, whole, answers.worst(prompt))
 
     def abandoned(self, call: Call, elapsed_ns: int) -> int | None:
         """Return what is billed for a dropped call: its prompt, and the part of the answer that had come."""
@@ -132,17 +192,31 @@ class MockModel:
 
     async def complete(self, runtime: Runtime, call: Call) -> Reply:
         """Answer a call after its latency."""
+        latency, reply = self.timed(call)
+        await runtime.sleep(latency)
+        return reply
+
+    def timed(self, call: Call) -> tuple[int, Reply]:
+        """Return how long the answer to a call takes, nanoseconds, and the answer."""
         answers = self._models[call.model]
-        output, latency = self._size(answers, call)
         key, index, attempt = call.key, call.call, call.attempt
-        if answers.error and draws.word(key, index, attempt, Purpose.ERROR) >> 32 < answers.error:
-            await runtime.sleep(latency // 10)
-            return Reply("failed", 0, 0, 0, 0, 0, 0)
-        await runtime.sleep(latency + output * answers.ns_per_token)
+        drawn = answers.drawn
+        if drawn is not None and attempt == 0 and index < drawn.calls and (first := drawn.first.get(key)) is not None:
+            output, latency, failed = (
+                drawn.output[first + index],
+                drawn.latency[first + index],
+                drawn.failed[first + index],
+            )
+        else:
+            output, latency = self._size(answers, call)
+            failed = answers.error > 0 and draws.word(key, index, attempt, Purpose.ERROR) >> 32 < answers.error
+        if failed:
+            return latency // 10, Reply("failed", 0, 0, 0, 0, 0, 0)
         fresh, read, write = answers.split(call)
         cost = answers.cost(fresh, read, write, output)
         lost = answers.unreported and draws.word(key, index, attempt, Purpose.USAGE_REPORTED) >> 32 < answers.unreported
-        return Reply("completed", fresh, read, write, output, None if lost else cost, cost, not lost)
+        reply = Reply("completed", fresh, read, write, output, None if lost else cost, cost, not lost)
+        return latency + output * answers.ns_per_token, reply
 
     @staticmethod
     def _size(answers: Answers, call: Call) -> tuple[int, int]:
@@ -150,11 +224,3 @@ class MockModel:
         output = answers.output(draws.word(key, index, attempt, Purpose.OUTPUT))
         latency = answers.latency(draws.word(key, index, attempt, Purpose.LATENCY))
         return min(output, answers.max_output), latency
-
-    @staticmethod
-    def _worst(answers: Answers, prompt: int, most: int) -> int | None:
-        worst = -1
-        for above, (p_fresh, p_read, p_write, p_write_1h, p_output) in answers.tiers:
-            if above == 0 or above < prompt:
-                worst = max(worst, max(p_fresh, p_read, p_write, p_write_1h) * prompt + p_output * most)
-        return None if worst < 0 else price_rules.up(worst, PUSD_PER_NUSD)

@@ -11,12 +11,13 @@ from harness_lab.errors import TreeTooLarge
 from harness_lab.policies.log import Decision, Logged
 from harness_lab.simulate import fast
 from harness_lab.simulate.conservation import check_conserved
+from harness_lab.simulate.predraw import RUNS, drawn_ahead
 from harness_lab.simulate.rows import Rows
 from harness_lab.simulate.runtime import SimRuntime
 from harness_lab.simulate.virtual_loop import VirtualLoop
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import pandas as pd
 
@@ -88,7 +89,7 @@ class World:
         rows = Rows()
         decisions: list[tuple[int, Decision]] = []
         one = self._on_asyncio if engine == "asyncio" else self._on_kernel
-        for run in runs:
+        for run in self.each(runs):
             rows.run, rows.reported_nusd = run, 0
             policy: Policy = spec.start(str(run))
             asked = policy
@@ -103,6 +104,13 @@ class World:
             if isinstance(policy, Logged):
                 decisions += [(run, decision) for decision in policy.decisions]
         return rows, decisions
+
+    def each(self, runs: Sequence[int]) -> Iterator[int]:
+        """Yield runs one by one, with the draws of many made together before."""
+        for first in range(0, len(runs), RUNS):
+            some = runs[first : first + RUNS]
+            with drawn_ahead(self.agent, self.model, self.seed, some):
+                yield from some
 
     def finish(self, nodes: pd.DataFrame) -> pd.DataFrame:
         """Return rows of nodes with what a world tells of them afterwards: here nothing."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from harness_lab import draws
 from harness_lab.agents.ports import Call, Child, Children, Rest
@@ -90,11 +90,37 @@ class Workload:
         return agents
 
 
+class AgentTables(NamedTuple):
+    """What is drawn for a node and after each of its calls."""
+
+    calls: Table
+    startup: Table
+    growth: Table
+    tool: Table
+
+
+class DrawnNodes(NamedTuple):
+    """The draws of many nodes of one agent, made together; the same numbers as one at a time.
+
+    Parameters
+    ----------
+    nodes : dict of int to tuple of int
+        By draw key: the place of its first call in `growth`, calls that were drawn, its calls, its first prompt.
+    growth : list of int
+        Tokens that come to the context after each call.
+    """
+
+    nodes: dict[int, tuple[int, int, int, int]]
+    growth: list[int]
+
+
 class Agent:
     """A profile as tables and ints; makes the brains of its nodes."""
 
     __slots__ = (
+        "_after",
         "_agents",
+        "_attempts",
         "_backoff",
         "_calls",
         "_failure",
@@ -104,8 +130,10 @@ class Agent:
         "_startup",
         "_tool",
         "_tool_ns",
+        "drawn",
         "name",
         "profile",
+        "tables",
     )
 
     def __init__(self, name: str, profile: AgentProfile, agents: Mapping[str, Agent]) -> None:
@@ -113,25 +141,33 @@ class Agent:
         self.profile = profile
         self._model = profile.model
         self._agents = agents
-        self._calls = Table(profile.calls).draw
-        self._startup = Table(profile.startup_tokens).draw
-        self._growth = Table(profile.growth_tokens).draw
-        tool = Table(profile.tool_s, NS_PER_S)
-        self._tool, self._tool_ns = tool.draw, tool.constant()
+        self.tables = tables = AgentTables(
+            Table(profile.calls),
+            Table(profile.startup_tokens),
+            Table(profile.growth_tokens),
+            Table(profile.tool_s, NS_PER_S),
+        )
+        self._calls, self._startup = tables.calls.draw, tables.startup.draw
+        self._growth, self._tool, self._tool_ns = tables.growth.draw, tables.tool.draw, tables.tool.constant()
+        self.drawn: DrawnNodes | None = None
+        self._attempts = range(profile.max_attempts)
         self._backoff = ns(profile.backoff_s)
         self._failure = draws.chance(profile.failure_rate)
-        self._spawns = tuple(_Rule(rule) for rule in profile.spawns)
+        self._spawns = tuple(Rule(rule) for rule in profile.spawns)
+        self._after = _after(profile.spawns)
         most = sum(rule.most for rule in self._spawns)
         if most > MAX_CHILDREN:
             raise InputError(f"spawns of {name}", expected=f"at most {MAX_CHILDREN} children after a call", got=most)
 
     def brain(self, key: int) -> Brain:
         """Return the brain of one node, whose luck is named by `key`."""
-        word, model = draws.word, self._model
-        calls, context, fails_at = self._size(key)
+        word, model, after, tool_ns = draws.word, self._model, self._after, self._tool_ns
+        first, known, calls, context = self._begin(key)
+        growth = () if self.drawn is None else self.drawn.growth
+        fails_at = -1 if self._failure == 0 else self._fails_at(key, calls)
         resent = min(context, self.profile.shared_tokens)
         for call in range(calls):
-            for attempt in range(self.profile.max_attempts):
+            for attempt in self._attempts:
                 if attempt:
                     yield Rest(self._backoff << (attempt - 1))
                 reply = yield Call(model, key, call, attempt, context, resent)
@@ -141,17 +177,33 @@ class Agent:
                 return GAVE_UP
             if call == fails_at:
                 return WENT_WRONG
-            if self._spawns and (children := self._spawn(key, call)):
+            if (after is None or call in after) and (children := self._spawn(key, call)):
                 yield Children(children)
             if call + 1 < calls:
                 resent = context
-                context += reply.output + self._growth(word(key, call, 0, Purpose.GROWTH))
-                pause = self._tool_ns
-                if pause is None:
-                    pause = self._tool(word(key, call, 0, Purpose.TOOL_TIME))
+                grown = growth[first + call] if call < known else self._growth(word(key, call, 0, Purpose.GROWTH))
+                context += reply.output + grown
+                pause = tool_ns if tool_ns is not None else self._tool(word(key, call, 0, Purpose.TOOL_TIME))
                 if pause:
                     yield Rest(pause)
         return COMPLETED
+
+    @property
+    def agents(self) -> Mapping[str, Agent]:
+        """All agents of the workload by role."""
+        return self._agents
+
+    @property
+    def rules(self) -> Sequence[Rule]:
+        """Its spawn rules, compiled."""
+        return self._spawns
+
+    def _begin(self, key: int) -> tuple[int, int, int, int]:
+        """Return where a node's growth was drawn, for how many calls, its calls, and the tokens of its first prompt."""
+        found = None if self.drawn is None else self.drawn.nodes.get(key)
+        if found is not None:
+            return found
+        return 0, 0, self.calls(key), self._startup(draws.word(key, 0, 0, Purpose.STARTUP))
 
     def calls(self, key: int) -> int:
         """Return how many calls a node makes if nothing stops it."""
@@ -163,8 +215,8 @@ class Agent:
 
     def _size(self, key: int) -> tuple[int, int, int]:
         """Return a node's calls, the tokens of its first prompt, and the call at which it fails."""
-        calls = self.calls(key)
-        return calls, self._startup(draws.word(key, 0, 0, Purpose.STARTUP)), self._fails_at(key, calls)
+        _, _, calls, startup = self._begin(key)
+        return calls, startup, self._fails_at(key, calls)
 
     def _fails_at(self, key: int, calls: int) -> int:
         """Return the call at which the agent fails, -1 if it does not."""
@@ -197,31 +249,34 @@ class Agent:
         return Child(agent=rule.agent, budget=rule.budget, call=call, slot=slot, brain=brain, floor_key=floor_key)
 
 
-class _Rule:
+class Rule:
     """A spawn rule as thresholds and tables."""
 
-    __slots__ = ("_after", "_chance", "_count", "most", "spawn")
+    __slots__ = ("after", "chance", "counts", "most", "spawn")
 
     def __init__(self, spawn: Spawn) -> None:
         self.spawn = spawn
-        self._after = spawn.after
-        self._chance = draws.chance(spawn.chance)
-        self._count: Callable[[int], int] | None = None
-        if isinstance(spawn.count, int):
-            self.most = spawn.count
-        else:
-            self._count = Table(spawn.count).draw
-            self.most = self._count(draws.MASK)
+        self.after = spawn.after
+        self.chance = draws.chance(spawn.chance)
+        self.counts = None if isinstance(spawn.count, int) else Table(spawn.count)
+        self.most = spawn.count if isinstance(spawn.count, int) else Table(spawn.count).draw(draws.MASK)
 
     def due(self, key: int, call: int, lane: int) -> bool:
         """Whether the rule applies after this call."""
-        if self._after is not None and call not in self._after:
+        if self.after is not None and call not in self.after:
             return False
-        return self._chance >= draws.ONE or draws.word(key, call, lane, Purpose.SPAWN) >> 32 < self._chance
+        return self.chance >= draws.ONE or draws.word(key, call, lane, Purpose.SPAWN) >> 32 < self.chance
 
     def count(self, key: int, call: int, lane: int) -> int:
         """Return how many children are started."""
-        return self.most if self._count is None else self._count(draws.word(key, call, lane, Purpose.COUNT))
+        return self.most if self.counts is None else self.counts.draw(draws.word(key, call, lane, Purpose.COUNT))
+
+
+def _after(spawns: Sequence[Spawn]) -> frozenset[int] | None:
+    """Return the calls after which children may be due; None: any."""
+    if any(rule.after is None for rule in spawns):
+        return None
+    return frozenset(call for rule in spawns for call in rule.after or ())
 
 
 def check_models(workload: Workload, models: Sequence[str]) -> None:
