@@ -46,7 +46,7 @@ def export(
 
     tuned = TunedConfig.read(config, key=read_key(key_file))
     written = write(tuned, target, form=form, mode=mode, derive=_derive(records, tuned, share))  # type: ignore[arg-type]
-    places = [] if out is None else _write(written, out)
+    places = [] if out is None else write_files(written, out)
     for line in written.summary().splitlines()[1:]:
         note(line.strip())
     checked = None if check is None else _check(written, tuned, check)
@@ -115,7 +115,7 @@ def _derive(records: Path | None, tuned: TunedConfig, share: float | None) -> De
     return from_records(read(records), tuned, target=share)
 
 
-def _write(written: Export, out: str) -> list[Path]:
+def write_files(written: Export, out: str) -> list[Path]:
     """Write the files: into a folder where `out` is or looks like one, or there are several; else to `out` itself."""
     place = Path(out)
     plain = not place.suffix and not place.name.startswith(".") and not place.is_file()
@@ -133,8 +133,8 @@ def _write(written: Export, out: str) -> list[Path]:
 
 
 def _check(written: Export, tuned: TunedConfig, file: Path) -> Any:
-    from harness_lab.export.check import check_export
     from harness_lab.cli.experiments import load_experiment
+    from harness_lab.export.check import check_export
 
     return check_export(replace(written, losses=()), tuned, load_experiment(file))
 

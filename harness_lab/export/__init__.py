@@ -4,6 +4,7 @@ from harness_lab.export.config import TunedConfig
 from harness_lab.export.document import AgentLimits, Evidence, Provenance
 from harness_lab.export.targets import TARGETS
 from harness_lab.export.targets.base import Carried, Loss
+from harness_lab.export.translation import Translation, translate
 from harness_lab.export.writers import Export, export, read_back
 
 __all__ = [
@@ -14,7 +15,9 @@ __all__ = [
     "Export",
     "Loss",
     "Provenance",
+    "Translation",
     "TunedConfig",
     "export",
     "read_back",
+    "translate",
 ]

@@ -27,6 +27,7 @@ _PARTS: dict[Scope, tuple[Scope, ...]] = {"node": ("root", "child")}
 
 _RECORDED = ("calls", "cost", "input", "tokens", "time")
 """What records tell of every agent, so that a value can be derived again for another scope."""
+AGAIN = ": derive it again for that from records, or leave it"
 _SAID_BY_SCOPE = ("iteration_budget.whose", "iteration_budget.counts", "tree_limits.concurrency")
 """A value is carried only where the target counts so."""
 _HOLDS = {
@@ -185,6 +186,6 @@ def _why(policy: PolicySpec, value: Value, covered: set[Scope], target: Target) 
     if scope is not None and knobs:
         there = ", ".join(f"{knob.key} is counted over {knob.scope}" for knob in knobs)
         recorded = value.quantity in _RECORDED and scope != "period"
-        again = ": derive it again for that from records, or leave it" if recorded else ""
+        again = AGAIN if recorded else ""
         return f"is counted over {SCOPES[scope]}; {there}{again}"
     return f"{target.title} has no such setting"

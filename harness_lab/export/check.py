@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from harness_lab.analyze.compare import compare
 from harness_lab.export.config import TunedConfig
-from harness_lab.export.decisions import by_run, differing
+from harness_lab.export.decisions import apart, by_run, differing
 from harness_lab.export.turns import with_names, with_turns
 from harness_lab.simulate.result import DecisionCheck
 from harness_lab.stats.estimates import percent
@@ -106,9 +106,9 @@ def check_export(written: Export, config: TunedConfig | PolicySpec, experiment: 
     back = replace(with_turns(written.read_back(), written.agents_back()), name=f"as {written.target.name} enforces it")
     origin, left_out = without_periods(replace(with_turns(policy, agents), name="as tuned"), experiment)
     back, also = without_periods(back, experiment)
-    result = with_names(experiment.with_policies(origin, back)).run(decisions=True)
+    result = with_names(apart(experiment).with_policies(origin, back)).run(decisions=True)
     mine, theirs = (by_run(result, one.name) for one in (origin, back))
-    pairs = [(mine.get(run, []), theirs.get(run, [])) for run in sorted(mine.keys() | theirs.keys())]
+    pairs = [(mine.get(run, []), theirs.get(run, [])) for run in dict.fromkeys((*mine, *theirs))]
     decisions = DecisionCheck(
         compared=sum(max(len(ours), len(other)) for ours, other in pairs),
         differing=sum(differing(ours, other) for ours, other in pairs),
@@ -116,7 +116,7 @@ def check_export(written: Export, config: TunedConfig | PolicySpec, experiment: 
     return ExportCheck(
         target=written.target.name,
         decisions=decisions,
-        runs=experiment.runs,
+        runs=len(pairs),
         differing_runs=sum(ours != other for ours, other in pairs),
         comparison=compare(result.settlements, baseline=origin.name),
         losses=tuple(str(loss) for loss in written.losses),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from harness_lab.simulate import Experiment
     from harness_lab.simulate.result import Result
 
 Kind = Literal["ended earlier", "ended later", "start refused", "start let in", "waits otherwise"]
@@ -19,6 +21,18 @@ KINDS: Final[dict[Kind, str]] = {
     "waits otherwise": "an ask waits that did not before, or waits no more",
 }
 """Kinds of difference, and what each means; a run is of the kind of its first difference."""
+
+
+class Run(NamedTuple):
+    """What a policy made of a run: its answers, in order, and whether the run's root completed."""
+
+    answers: list[Answer]
+    completed: bool
+
+    @property
+    def calls(self) -> int:
+        """Model calls that were let through."""
+        return sum(one.question == "admit" and one.answer == "granted" for one in self.answers)
 
 
 class Answer(NamedTuple):
@@ -35,26 +49,47 @@ class Answer(NamedTuple):
     answer: str
 
 
-def by_run(result: Result, policy: str) -> dict[int, list[Answer]]:
-    """Return each run's answers under a policy, in order."""
-    found: dict[int, list[Answer]] = {}
+def by_run(result: Result, policy: str) -> dict[str, list[Answer]]:
+    """Return each run's answers under a policy, in order; where runs arrive together, ``3.1`` is a period's second.
+
+    There each run's answers are told apart only where runs do not share a policy, or share one that outlives a run.
+    """
+    found: dict[str, list[Answer]] = {}
     rows = result.decisions
     if rows is None:
         return found
     mine = rows.loc[rows["policy"] == policy, ["run", "node", "question", "call", "attempt", "answer"]]
     for run, node, question, call, attempt, answer in mine.itertuples(index=False, name=None):
         told = answer if answer in ("granted", "waits") else "refused"
-        found.setdefault(run, []).append(Answer(node, question, call, attempt, told))
+        found.setdefault(str(run), []).append(Answer(node, question, call, attempt, told))
     return found
 
 
-def kind_of(before: Sequence[Answer], after: Sequence[Answer]) -> Kind | None:
+def runs_of(result: Result, policy: str) -> dict[str, Run]:
+    """Return what a policy made of each run, in order of the table."""
+    nodes = result.settlements.nodes
+    roots = nodes[(nodes["policy"] == policy) & nodes["parent"].isna()]
+    answers = by_run(result, policy)
+    ended = zip(roots["run"].astype("string").tolist(), roots["outcome"].tolist(), strict=True)
+    return {run: Run(answers.get(run, []), outcome == "completed") for run, outcome in ended}
+
+
+def apart(experiment: Experiment) -> Experiment:
+    """Return the experiment with a policy for each run that arrives, where its state lasts one run."""
+    arrivals = experiment.workload.arrivals
+    if arrivals is None:
+        return experiment
+    return replace(experiment, workload=replace(experiment.workload, arrivals=replace(arrivals, shared=False)))
+
+
+def kind_of(before: Run, after: Run) -> Kind | None:
     """Return the kind of the first difference between the answers of one run; None where there is none.
 
     Up to it both policies met the same questions. Where the questions themselves differ, time has come between: the run
     that is granted fewer calls ended earlier.
     """
-    first = next(((one, two) for one, two in zip_longest(before, after) if one != two), None)
+    answers = zip_longest(before.answers, after.answers)
+    first = next(((one, two) for one, two in answers if one != two), None)
     if first is None:
         return None
     one, two = first
@@ -64,13 +99,9 @@ def kind_of(before: Sequence[Answer], after: Sequence[Answer]) -> Kind | None:
         if two.answer == "refused":
             return "start refused" if two.question == "spawn" else "ended earlier"
         return "start let in" if two.question == "spawn" else "ended later"
-    return "ended earlier" if _calls(after) < _calls(before) else "ended later"
+    return "ended earlier" if after.calls < before.calls else "ended later"
 
 
 def differing(before: Sequence[Answer], after: Sequence[Answer]) -> int:
     """Count the answers of one run that differ by their place in it, and those that only one list has."""
     return sum(one != two for one, two in zip_longest(before, after))
-
-
-def _calls(answers: Sequence[Answer]) -> int:
-    return sum(one.question == "admit" and one.answer == "granted" for one in answers)

@@ -49,6 +49,15 @@ _FIXED: Final[dict[str, tuple[Quantity, Scope]]] = {
     "runtime_floors.table": ("floor", "path"),
 }
 
+_ABOUT: Final = {
+    "tree_limits.on_timeout": "timeout_s",
+    "tree_limits.timeout_from": "timeout_s",
+    "tree_limits.concurrency": "max_concurrent",
+    "tree_limits.lend": "max_concurrent",
+    "tree_limits.give_back": "max_calls",
+}
+"""Parameters that say how a limit answers, and so nothing where there is none."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Value:
@@ -106,6 +115,12 @@ def _of_module(module: Any) -> Iterator[Value]:
     for name, amount in _changed(module):
         label = f"{module.kind}.{name}"
         quantity, scope = _meaning(module, name, label)
+        if label in _ABOUT and getattr(module, _ABOUT[label]) is None:
+            continue
+        if module.kind == "meter":  # a policy may hold several, told apart by whose they are
+            if name == "whose":
+                continue
+            label = f"meter:{module.whose}.{name}" if quantity is not None else label
         yield Value(name=label, amount=amount, quantity=quantity, scope=scope)
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from harness_lab.export.document import AgentLimits
     from harness_lab.export.targets.base import Carried, Files, Loss, Values
 
-_UNKNOWN = Provenance(date="1970-01-01", harness_lab="unknown")
+UNKNOWN = Provenance(date="1970-01-01", harness_lab="unknown")
 """Stands in where a policy is exported that has no config."""
 
 
@@ -173,7 +173,7 @@ def export(
     """
     place = target_of(target)
     chosen = _form(place, form)
-    whole = config if isinstance(config, TunedConfig) else TunedConfig(config, provenance=_UNKNOWN)
+    whole = config if isinstance(config, TunedConfig) else TunedConfig(config, provenance=UNKNOWN)
     draft = Draft(config=_in_mode(whole, place, mode))
     carry(draft, place, derive, stand_ins)
     files = place.forms[chosen].write(draft.values, _header(whole, draft, place))
@@ -286,10 +286,11 @@ def _in_mode(config: TunedConfig, place: Target, mode: Mode | None) -> TunedConf
 def _header(config: TunedConfig, draft: Draft, place: Target) -> tuple[str, ...]:
     """Return what the comments say: where the file comes from, and unit and scope of each value."""
     version = f" {place.version}" if place.version else ""
-    origin = "" if config.provenance is _UNKNOWN else f", config sha256 {config.digest()}"
+    origin = "" if config.provenance is UNKNOWN else f", config sha256 {config.digest()}"
     lines = [f"harness-lab: policy {quoted(config.policy.name)} for {place.title}{version}{origin}"]
     for one in draft.carried:
-        told = "; ".join(text for text in (one.note, one.reported and f"reported: {one.reported}") if text)
+        more = (one.adjusted, one.note, one.reported and f"reported: {one.reported}")
+        told = "; ".join(text for text in more if text)
         lines.append(f"{one.key}: {one.unit}, {one.scope}{f'; {told}' if told else ''}")
     return tuple(lines)
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 from harness_lab.export.document import AgentLimits
 from harness_lab.export.targets.base import Carried, Draft, Loss, label, no_children
 from harness_lab.export.targets.modules import meter, tree
-from harness_lab.export.values import childless
+from harness_lab.export.values import childless, values_of
 
 if TYPE_CHECKING:
+    from harness_lab.export.values import Value
     from harness_lab.policies import ModuleSpec, PolicySpec
 
 KEY_AGENTS, KEY_DENY = "agents", "permissions.deny"
@@ -24,26 +25,24 @@ def claude_extra(draft: Draft, *, turns: str, bounds: tuple[str, ...]) -> None:
     policy = draft.config.policy
     if childless(policy):
         no_children(draft, KEY_DENY, [AGENT_TOOL], "tools denied", instead_of=bounds)
-    shared, name = _each_child(policy)
+    each = _each_child(policy)
+    shared, name = (None, "") if each is None else (each.amount, each.name)
     agents = [_agent(draft, agent, shared, name) for agent in draft.config.agents]
     if agents:
         draft.values[KEY_AGENTS] = agents
-    if shared is not None and agents:
-        draft.done |= {name} if name in _CHILD or turns in draft.values else set()
-        draft.losses.append(Loss(f"{name} = {shared}", "holds for the agents that the config names, for no others"))
+    if each is None or childless(policy):
+        return
+    if each.scope == "child" or turns in draft.values:
+        draft.done.add(name)
+        means = "holds for the agents that the config names, for no others"
+        none = "holds for no child: name the agents, and each is given its maxTurns"
+        draft.losses.append(Loss(f"{name} = {shared}", means if agents else none))
 
 
-_CHILD = ("iteration_budget.max_child_iterations",)
-
-
-def _each_child(policy: PolicySpec) -> tuple[int | None, str]:
-    """Return how many model calls every child may make, and which parameter says so."""
-    budget = policy.module("iteration_budget")
-    if budget is None or budget.counts != "calls":
-        return None, ""
-    if budget.max_child_iterations is not None:
-        return budget.max_child_iterations, _CHILD[0]
-    return (budget.max_iterations if budget.whose == "node" else None), "iteration_budget.max_iterations"
+def _each_child(policy: PolicySpec) -> Value | None:
+    """Return what says how many model calls every child may make; of several the tightest."""
+    found = [v for v in values_of(policy) if v.quantity == "calls" and v.scope in ("child", "node")]
+    return min(found, key=lambda value: int(value.amount), default=None)
 
 
 def _agent(draft: Draft, agent: AgentLimits, shared: int | None, name: str) -> dict[str, Any]:

@@ -57,6 +57,8 @@ KNOBS = (
 class Folder:
     """Flags for the command line, settings and agent files, as a project keeps them."""
 
+    keys: tuple[str, ...] = (TURNS, DOLLARS, CHILDREN, DEPTH, KEY_DENY)
+
     @property
     def paths(self) -> tuple[str, ...]:
         """Where they lie."""

@@ -53,6 +53,11 @@ class ConfigToml:
     main: Toml = field(default_factory=lambda: Toml(file=".codex/config.toml", keys=KEYS))
 
     @property
+    def keys(self) -> tuple[str, ...]:
+        """Keys of the main file."""
+        return self.main.keys
+
+    @property
     def paths(self) -> tuple[str, ...]:
         """Where they lie."""
         return (self.main.file, ".codex/agents/*.toml")

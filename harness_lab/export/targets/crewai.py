@@ -38,6 +38,7 @@ class AgentsYaml:
     """Limits by agent; without names in the config, those of one called ``agent``, to be copied."""
 
     file: str = "agents.yaml"
+    keys: tuple[str, ...] = KEYS
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -78,14 +79,25 @@ def _model(values: Values) -> tuple[ModuleSpec, ...]:
 
     What each of them has of its own is beside them (:func:`_agents`); which of them is the main one, no file says.
     """
-    calls, seconds = ([own.get(key) for own in values[AGENTS].values()] for key in KEYS)
-    most = None if None in calls or not calls else max(calls)
-    longest = None if None in seconds or not seconds else max(seconds)
-    return (*tree(timeout_s=longest, on_timeout="detach"), *meter(calls=most, whose="node"))
+    calls, seconds = ([own.get(key) for own in _by_agent(values).values()] for key in KEYS)
+    most, longest = _most(calls), _most(seconds)
+    late = () if longest is None else tree(timeout_s=longest, on_timeout="detach")
+    return (*late, *meter(calls=most, whose="node"))
+
+
+def _most(limits: list[Any]) -> Any:
+    """Return the limit of the agent that may do most; None where one has none."""
+    return None if None in limits or not limits else max(limits)
+
+
+def _by_agent(values: Values) -> dict[str, dict[str, Any]]:
+    """Return the settings by agent; those of no agent are everybody's."""
+    told: dict[str, dict[str, Any]] = values.get(AGENTS, {ANY: values})
+    return told
 
 
 def _agents(values: Values) -> tuple[AgentLimits, ...]:
-    told = values[AGENTS].items()
+    told = _by_agent(values).items()
     return tuple(
         AgentLimits(name=name, max_calls=own.get("max_iter"), model=own.get("llm")) for name, own in told if name != ANY
     )

@@ -47,6 +47,8 @@ KNOBS = (
 class Bodies:
     """Bodies of the proxy's calls: ``litellm_params`` of an agent, budgets with whose they are, prices of models."""
 
+    keys: tuple[str, ...] = (TURNS, DOLLARS, BUDGETS)
+
     @property
     def paths(self) -> tuple[str, ...]:
         """Where they lie."""

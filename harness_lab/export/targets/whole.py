@@ -6,6 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from harness_lab.export.document import AgentLimits
+from harness_lab.export.targets.base import Loss
+from harness_lab.export.targets.own import as_own
 from harness_lab.export.values import values_of
 from harness_lab.policies import PolicySpec
 
@@ -19,8 +21,10 @@ KEYS = ("policy", "mode", "agents")
 def whole(draft: Draft) -> None:
     """Carry everything."""
     config = draft.config
+    own, losses = as_own(config.policy)
     agents = [agent.model_dump(mode="json", exclude_none=True, exclude_defaults=True) for agent in config.agents]
-    draft.values = {"policy": plain(config.policy)}
+    draft.values = {"policy": plain(own)}
+    draft.losses += [Loss(*loss) for loss in losses]
     if config.mode != "enforce":
         draft.values["mode"] = config.mode
     if agents:
