@@ -6,6 +6,7 @@ recipe.
 
 from harness_lab.adapters.loops import LoopAdapter
 from harness_lab.adapters.module import AdapterSpec, policy
+from harness_lab.adapters.observed import loop_agent
 from harness_lab.adapters.protocol import LIMITS, Adapter, Call, Child, No, NotApplicable, Used
 from harness_lab.adapters.registry import address, found_version, installed, limits_of, named, names
 from harness_lab.adapters.watched import note, noted, recorded, tried, watched
@@ -24,6 +25,7 @@ __all__ = [
     "found_version",
     "installed",
     "limits_of",
+    "loop_agent",
     "named",
     "names",
     "note",

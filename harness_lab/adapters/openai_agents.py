@@ -85,20 +85,30 @@ def run(max_turns, fails_at=0):
 
 @cache
 def _waiting() -> Any:
-    """Return a class of models that wait for their reply, and ask for the tool once more."""
+    """Return a class of models that wait for their reply: the tool once more, or an answer."""
     from agents import Model, ModelResponse, Usage
-    from openai.types.responses import ResponseFunctionToolCall  # type: ignore[import-not-found]
+    from openai.types.responses import (  # type: ignore[import-not-found]
+        ResponseFunctionToolCall,
+        ResponseOutputMessage,
+        ResponseOutputText,
+    )
 
     class Waiting(Model):  # type: ignore[misc]
         def __init__(self, reply: Callable[[], Coroutine[Any, Any, Any]]) -> None:
             self._reply, self._calls = reply, 0
 
         async def get_response(self, *_given: Any, **_named: Any) -> Any:
-            await self._reply()
+            told = await self._reply()
             self._calls += 1
             name = f"call-{self._calls}"
-            more = ResponseFunctionToolCall(arguments="{}", call_id=name, name="more", type="function_call")
-            return ModelResponse(output=[more], usage=Usage(requests=1), response_id=None)
+            if told == "more":
+                said: Any = ResponseFunctionToolCall(arguments="{}", call_id=name, name="more", type="function_call")
+            else:
+                text = ResponseOutputText(text=told, type="output_text", annotations=[])
+                said = ResponseOutputMessage(
+                    id=name, content=[text], role="assistant", status="completed", type="message"
+                )
+            return ModelResponse(output=[said], usage=Usage(requests=1), response_id=None)
 
         def stream_response(self, *_given: Any, **_named: Any) -> Any:
             raise NotImplementedError

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from harness_lab.providers import MockProvider
 
 Agent = Callable[["Seat"], Coroutine[Any, Any, Any]]
-"""An agent: a coroutine function of one argument. What it returns goes to whoever started it."""
+"""An agent: a coroutine function of one argument. What it returns goes to whoever started it; an ``End`` says how it
+ended, anything else that it completed."""
 _NOTHING: Amounts = (None,) * len(CHANNELS)
 _LATE = {Code.TIME_EXHAUSTED: Outcome.TIMED_OUT, Code.DEADLINE: Outcome.TIMED_OUT, Code.CANCELLED: Outcome.CANCELLED}
 
@@ -169,12 +170,12 @@ class AgentHarness(Harness):
     async def _think(self, node: Ticket, record: NodeRecord, brain: Any) -> End:
         agent, key = brain
         try:
-            self.results[record.path] = await agent(Seat(self, node, record, key))
+            told = self.results[record.path] = await agent(Seat(self, node, record, key))
         except Refused as refused:
             record.refusal = refused.refusal
             code = refused.refusal.code
             return End(_LATE.get(code, Outcome.EXHAUSTED), code, Cause.LIMIT)
-        return COMPLETED
+        return told if isinstance(told, End) else COMPLETED
 
 
 def simulate_agent(

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness_lab import Distribution, MockProvider, ModelProfile
-from harness_lab.adapters import LoopAdapter, NotApplicable, policy
+from harness_lab.adapters import LoopAdapter, NotApplicable, loop_agent, policy
 from harness_lab.clock import Time
+from harness_lab.errors import InputError
 from harness_lab.outcome import Code, Refusal
-from harness_lab.policies import COMPLETED, Grant, SpawnAsk, StepAsk, Use, iteration_budget
-from harness_lab.simulate import AgentProfile, Experiment, Spawn, Workload
+from harness_lab.policies import COMPLETED, Grant, SpawnAsk, StepAsk, Use, iteration_budget, unlimited
+from harness_lab.simulate import AgentProfile, Experiment, Spawn, Workload, simulate_agent
 from harness_lab.usage import amounts
 
 if TYPE_CHECKING:
@@ -52,7 +53,8 @@ class ByHand(LoopAdapter):
 
 async def _turns(most: int, model: Callable[[], Awaitable[Any]], breaks: type[Exception]) -> None:
     for _ in range(most):
-        assert await model() == "more"
+        if await model() == "done":
+            return
     raise breaks(f"{most} turns are enough")
 
 
@@ -157,6 +159,39 @@ def test_in_a_simulation_it_decides_as_a_counter_of_each_node_does() -> None:
     for column in ("calls", "outcome", "duration_ns", "failed_calls"):
         if column in nodes:
             assert one[column].tolist() == two[column].tolist()
+
+
+def _observed(adapter: type[LoopAdapter], wants: int, *, error_rate: float = 0.0) -> Any:
+    model = ModelProfile(
+        output_tokens=Distribution.constant(5), latency_s=Distribution.constant(1), error_rate=error_rate
+    )
+    agent = loop_agent(adapter, wants=lambda _seat: wants, calls=3)
+    provider = MockProvider(models={"m": model})
+    return simulate_agent(agent, provider=provider, policies=[unlimited()], runs=5).settlements.nodes
+
+
+@pytest.mark.parametrize(("wants", "calls", "outcome"), [(2, 2, "completed"), (3, 3, "completed"), (4, 3, "exhausted")])
+def test_run_whole_a_loop_ends_as_it_ends(wants: int, calls: int, outcome: str) -> None:
+    nodes = _observed(ByHand, wants)
+    assert set(nodes["calls"]) == {calls}
+    assert set(nodes["outcome"]) == {outcome}
+    assert set(nodes["stopped_by"].dropna()) == ({"steps-exhausted"} if outcome == "exhausted" else set())
+
+
+def test_run_whole_a_loop_fails_with_a_failed_call() -> None:
+    assert set(_observed(ByHand, 2, error_rate=1.0)["outcome"]) == {"failed"}
+
+
+def test_run_whole_an_error_of_the_loop_is_raised() -> None:
+    with pytest.raises(ZeroDivisionError):
+        _observed(Breaks, 4)
+
+
+def test_only_what_owns_a_loop_is_run_whole() -> None:
+    with pytest.raises(InputError, match=r"^adapter: expected one that owns its loop, got 'check-then-add'"):
+        loop_agent("check-then-add", wants=lambda _seat: 1)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"^limits of by-hand"):
+        loop_agent(ByHand, wants=lambda _seat: 1, tokens=3)
 
 
 def test_both_engines_ask_it_alike() -> None:

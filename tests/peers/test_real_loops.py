@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 from asked_tree import MOST, NOW, Tree, needs
 
+from harness_lab import Distribution, MockProvider, ModelProfile
+from harness_lab.adapters import loop_agent
 from harness_lab.outcome import Refusal
-from harness_lab.policies import StepAsk
+from harness_lab.policies import StepAsk, unlimited
+from harness_lab.simulate import simulate_agent
 from harness_lab.usage import amounts
 
 pytestmark = pytest.mark.filterwarnings("default")  # what the packages warn of is not ours
@@ -146,6 +149,24 @@ def test_a_graph_whose_answer_is_there_ends_at_its_limit_all_the_same() -> None:
     needs("langgraph")
     assert _graph_run(_graph([], needs_calls=2), recursion_limit=3) is not None
     assert _graph_run(_graph([], needs_calls=2), recursion_limit=4) is None
+    assert _whole("langgraph", 3, wants=2) == ({2}, {"exhausted"})
+    assert _whole("langgraph", 4, wants=2) == ({2}, {"completed"})
+
+
+def _whole(adapter: str, limit: int, *, wants: int) -> tuple[set[int], set[str]]:
+    """Return the calls and outcomes of runs of a whole loop in the simulator."""
+    model = ModelProfile(output_tokens=Distribution.constant(5), latency_s=Distribution.constant(1))
+    agent = loop_agent(adapter, wants=lambda _seat: wants, calls=limit)
+    provider = MockProvider(models={"m": model})
+    nodes = simulate_agent(agent, provider=provider, policies=[unlimited()], runs=3).settlements.nodes
+    return set(nodes["calls"]), set(nodes["outcome"])
+
+
+def test_an_openai_agents_answer_on_the_last_turn_is_a_normal_end() -> None:
+    """A-33: a model that answers on its third call, limit 3."""
+    needs("openai-agents")
+    assert _whole("openai-agents", 3, wants=3) == ({3}, {"completed"})
+    assert _whole("openai-agents", 3, wants=4) == ({3}, {"exhausted"})
 
 
 def test_a_graph_that_is_used_again_counts_anew() -> None:
