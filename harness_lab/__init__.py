@@ -15,7 +15,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "harness_lab.analyze": ("ceiling", "ceiling_curve", "compare", "distribution", "run_table"),
-    "harness_lab.export": ("TunedConfig",),
+    "harness_lab.export": ("TunedConfig", "translate"),
     "harness_lab.floors": ("FloorKey", "FloorTable", "preflight"),
     "harness_lab.policies": (
         "compose",
@@ -90,6 +90,7 @@ __all__ = [  # noqa: RUF022 - by what one does with them
     "run_table",
     # hand on
     "TunedConfig",
+    "translate",
 ]
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ if TYPE_CHECKING:
     from harness_lab.analyze.compare import compare
     from harness_lab.analyze.distribution import distribution
     from harness_lab.analyze.floors import floors as derive_floors
-    from harness_lab.export import TunedConfig
+    from harness_lab.export import TunedConfig, translate
     from harness_lab.floors import FloorKey, FloorTable, preflight
     from harness_lab.policies import (
         compose,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -59,6 +60,13 @@ def test_what_is_counted_alike_is_carried_without_a_search_and_no_run_differs() 
     assert (found.searched, found.in_vain) == ((), ())
     assert found.differing.value == 0
     assert "Treated differently: 0 [0, 0.08762] (95 %, n = 40, Wilson)" in found.summary()
+
+
+def test_the_answer_in_the_docs_is_the_one_that_is_given() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "translate.md").read_text("utf-8")
+    shown = page.partition("```\nLangGraph (")[2].partition("\n```")[0]
+    found = translate({"recursion_limit": 25}, source="langgraph", target="claude-agent-sdk")
+    assert found.summary().startswith(f"LangGraph ({shown}")
 
 
 def test_a_ledger_that_is_used_up_refuses_a_childs_start_and_a_session_only_its_first_call() -> None:
