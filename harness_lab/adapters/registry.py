@@ -26,6 +26,7 @@ _MODULES: Final[dict[str, str]] = {
     "agent-tokenops": "tokenops",
     "pydantic-ai": "pydantic_ai",
     "litellm": "litellm",
+    "litellm-budget-manager": "litellm_budget_manager",
     "openai-agents": "openai_agents",
     "langgraph": "langgraph",
     "bernstein": "bernstein",
