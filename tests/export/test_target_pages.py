@@ -20,6 +20,7 @@ def test_a_page_says_how_to_load_the_file_and_what_is_lost(name: str) -> None:
     assert f"--target {name}" in page
     assert "## How to load it" in page
     assert "## What is lost" in page
+    assert "## What is simulated" in page
     assert not TARGETS[name].knobs or knob_table(TARGETS[name]) in page
 
 

@@ -218,6 +218,20 @@ def test_bernstein_holds_every_limit(tmp_path: Path) -> None:
         assert {key: answer[key] for key in one.settings} == one.settings
 
 
+def test_crewais_own_source_has_the_settings_and_makes_as_many_calls(tmp_path: Path) -> None:
+    written = [export(iteration_budget(n), "crewai") for n in (0, 3, 25)]
+    limits = [one.settings["agents"]["agent"]["max_iter"] for one in written]
+    times = [export(tree_limits(timeout_s=s), "crewai").settings["agents"]["agent"] for s in (1.0, 180.5)]
+    seconds = [told["max_execution_time"] for told in times]
+    case = {"max_iter": limits, "max_execution_time": [*seconds, 0]}
+    (answer,) = ask("crewai", "load_crewai.py", [case], tmp_path)
+    assert answer["fields"]["max_iter"] == {"type": "int", "default": 25}
+    assert answer["fields"]["max_execution_time"] == {"type": "int | None", "default": None}
+    assert answer["accepts"] == [True, True, False]
+    used = Use(amounts(calls=1))
+    assert answer["calls"] == [admitted(one.read_back(), used) + 1 for one in written]  # one more, for an answer
+
+
 @pytest.mark.parametrize("form", ["json", "python"])
 def test_prism_holds_every_limit(form: str) -> None:
     from prism_harness import RunBudget  # type: ignore[import-untyped]
