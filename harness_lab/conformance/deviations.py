@@ -120,9 +120,9 @@ LIMITS: Final = ("max_steps", "max_cost_usd", "max_seconds")
 MALFORMED: Final = ("tools", "skills", "requires_approval", "subagents", "error_code", "message")
 
 PRISM_ROWS: Final = (
-    _row(PRISM, "LEDG-16", "a negative cost, or one that is not finite, is refused: as a metered zero it hides a fault",
+    _row(PRISM, "LEDG-16", "a negative count or cost, or one not finite, is refused: as a zero it hides a fault",
          lambda c: c["area"] == "ledger" and (_negative(c["when"]["values"]) or _not_finite(c["when"]["values"])),
-         "raises", "cost_usd", "unmetered_runs", "exhaustion", how=_refused("cost_usd")),
+         "raises", "steps", "cost_usd", "unmetered_runs", "exhaustion", how=_refused("cost_usd", "steps")),
     _row(PRISM, "LEDG-18", "money is counted in whole nano-dollars, so ten dimes are a dollar and reach the cap",
          lambda c: c["area"] == "ledger" and _drifts(c["when"]["values"]), "cost_usd", "exhaustion"),
     _row(PRISM, "LEDG-29", "an empty cancel reason reads cancelled: a stop always has a reason to show",

@@ -109,7 +109,8 @@ def test_a_row_about_a_refusal_covers_no_other_answer() -> None:
     row = next(row for row in DEVIATIONS if row.id == "LEDG-16")
     assert row.how({"raises": "InputError: cost_usd: expected a finite number of dollars"})
     assert not row.how({"cost_usd": 0.75})
-    assert not row.how({"raises": "InputError: steps: expected a whole number"})
+    assert not row.how({"raises": "InputError: max_steps: expected a whole number"})
+    assert not row.how({"steps": -2})
 
 
 def test_a_case_that_a_row_covers_passes_where_ours_agrees() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from harness_lab.conformance.areas.delegation_values import GOOD, RESULTS, a_node, raised, two_rows
+from harness_lab.conformance.areas.delegation_values import GOOD, a_node, raised, result_named, two_rows
 from harness_lab.conformance.shapes import UnknownShape
 from harness_lab.delegation import (
     AuditChainStore,
@@ -46,7 +46,7 @@ def delegate(case: Case, rules: DelegationRules, folder: Path) -> Answer:
     given = case["when"]["native_results"]
     named = dict.fromkeys(given, GOOD) if isinstance(given, list) else given
     results: dict[str, Any] = {
-        name: RESULTS[value] if isinstance(value, str) else value for name, value in named.items()
+        name: result_named(value) if isinstance(value, str) else value for name, value in named.items()
     }
     journal, ledger = RunJournal("run-1", folder, rules=rules), SpendLedger(rules=rules)
     done: list[Any] = []

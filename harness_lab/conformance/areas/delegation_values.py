@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from harness_lab.conformance.shapes import UnknownShape
 from harness_lab.delegation import DispatchNode, OuterPlan, RunJournal, delegate_plan
 
 if TYPE_CHECKING:
@@ -16,9 +17,21 @@ SCHEMA: Final = {
     "required": ["verdict", "findings"],
 }
 GOOD: Final = {"verdict": "clean", "findings": 0}
-RESULTS: Final = {"valid": GOOD, "missing findings": {"verdict": "clean"}}
-"""Results that the cases name."""
 _PATH = "PurePosixPath('"
+
+
+def result_named(words: str) -> dict[str, Any]:
+    """Return the result that a case describes: ``valid``, or ``missing`` and the name of a field.
+
+    Raises
+    ------
+    UnknownShape
+        If it is described otherwise.
+    """
+    how, _, field = words.partition(" ")
+    if words != "valid" and (how != "missing" or field not in GOOD):
+        raise UnknownShape(f"the result {words!r}")
+    return {name: value for name, value in GOOD.items() if name != field}
 
 
 def a_node(name: str = "audit-0", **changes: Any) -> DispatchNode:

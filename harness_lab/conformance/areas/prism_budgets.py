@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from harness_lab.conformance.shapes import Answer, Case
 
+READS: Final = ("exhaustion", "remaining_steps", "remaining_cost", "remaining_seconds", "elapsed_seconds")
 LEASE_SECONDS = 1e6
 """How long the lease runs that is there before it is extended."""
 
@@ -50,11 +51,13 @@ def nested(case: Case, preset: str) -> Answer:
 
 
 def charged(case: Case, preset: str) -> Answer:
-    """Charge costs to a ledger, cancel it, and read it."""
+    """Charge steps or costs to a ledger, cancel it, and read it."""
     given, when = case["given"], case["when"]
-    ledger = ledger_of(given["ledger"])
+    ledger, name = ledger_of(given["ledger"]), operation(case)
+    if name not in (*READS, "record_steps", "record_cost", "cancel"):
+        raise UnknownShape(f"a ledger's operation {name!r}")
     for value in when.get("values", ()):
-        ledger.record_cost(value)
+        ledger.record_steps(value) if name == "record_steps" else ledger.record_cost(value)
     for reason in when.get("reasons", ()):
         ledger.cancel() if reason is None else ledger.cancel(reason)
     found = {

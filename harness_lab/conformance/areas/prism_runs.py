@@ -57,10 +57,11 @@ class World:
         self.executions = 0
         self._raises = given.get("tool_raises")
         denies = given.get("call_policy") == "deny_all"
+        config = config if config is not None else given.get("config", PLAIN)
         self.runtime = AgentRuntime(
             self.client,
-            ModeRegistry(config if config is not None else given.get("config", PLAIN)),
-            ToolRegistry().register(Tool("echo", self._echo)),
+            ModeRegistry(config),
+            ToolRegistry().register(*(Tool(name, self._echo) for name in sorted(_tools_of(config)))),
             rules=preset,
             events=Events().listen(self.events.append),
             authorizer=ToolAuthorizer(call=lambda *_: False) if denies else None,
@@ -94,7 +95,10 @@ def subagent_run(case: Case, preset: str) -> Answer:
     world, context = World(given, preset), _context(given)
     if context is None:
         raise UnknownShape("a subagent's run without a context")
-    subagent = world.runtime.modes.resolve("parent").subagents[given.get("subagent", "researcher")]
+    modes = world.runtime.modes
+    world.session.using_mode(given.get("parent_mode", modes.default))
+    declared = modes.resolve(world.session.mode).subagents
+    subagent = declared[given.get("subagent", next(iter(declared)))]
     if "subagent_budget" in given:
         subagent = replace(subagent, budget=budget_of(given["subagent_budget"]))
     if "subagent_mode" in given:
@@ -150,6 +154,15 @@ def tree(case: Case, preset: str) -> Answer:
         "stopped_because": response.stopped_because,
         "parent_tool_calls": list(response.tool_calls),
     }
+
+
+def _tools_of(config: Mapping[str, Any]) -> set[str]:
+    """Return the tools that modes name besides their subagents; each answers with a word."""
+    modes = config.get("modes")
+    entries = [entry for entry in (modes.values() if isinstance(modes, dict) else ()) if isinstance(entry, dict)]
+    lists = [entry.get("tools") for entry in entries]
+    names = {name for tools in lists if isinstance(tools, list) for name in tools if isinstance(name, str)}
+    return (names | {"echo"}) - {"*"} - {sub for entry in entries for sub in entry.get("subagents") or ()}
 
 
 def _response(line: Mapping[str, Any]) -> ModelResponse:

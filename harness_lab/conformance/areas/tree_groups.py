@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from harness_lab.agents.groups import Group, Settled
@@ -18,16 +20,16 @@ if TYPE_CHECKING:
 def group(case: Case) -> Answer:
     """Run a group's body."""
     given, what = case["given"], case["when"]["body"]
-    if what not in BODIES:
-        raise UnknownShape(f"the body {what!r}")
+    body, named = _body(what)
     tree = Tree({})
-    rows = {str(row.get("name", "bad")): row for row in given["children"]}
+    nameless = [name for name in named if name not in {row.get("name") for row in given["children"]}]
+    rows = {str(row.get("name") or (nameless[0] if nameless else "bad")): row for row in given["children"]}
     agents = {
         name: tree.code(row["duration_ms"], name, raises=row.get("throws", ""), name=name) for name, row in rows.items()
     }
     rule: Any = given["onFailure"] or "cancel-siblings"
-    told = tree.play(lambda root: root.group(BODIES[what], on_failure=rule), **agents)
-    seen = [(name, how) for name, how in (what.split() for _, what in tree.log) if name in rows]
+    told = tree.play(lambda root: root.group(body, on_failure=rule), **agents)
+    seen = [(name, how) for name, how in (what.rsplit(" ", 1) for _, what in tree.log) if name in rows]
     answer = {
         "aborted": [name for name, how in seen if how == "aborted"],
         "finished": [name for name, how in seen if how == "finished"],
@@ -37,40 +39,56 @@ def group(case: Case) -> Answer:
     return answer | ({"group_throws": str(told.args[0])} if thrown else {"value": _plain(told)})
 
 
-async def _both(group: Group) -> Any:
-    group.start("a")
-    return await group.run("bad")
+async def _both(group: Group, *names: str) -> Any:
+    for name in names[:-1]:
+        group.start(name)
+    return await group.run(names[-1])
 
 
-async def _settled(group: Group) -> Any:
-    return [await operation.settled() for operation in (group.start("a"), group.start("bad"))]
+async def _settled(group: Group, *names: str) -> Any:
+    return [await operation.settled() for operation in [group.start(name) for name in names]]
 
 
-async def _caught(group: Group) -> Any:
-    slow = group.start("a")
+async def _caught(group: Group, settled: str, fails: str) -> Any:
+    slow = group.start(settled)
     with suppress(ValueError):
-        await group.run("bad")
+        await group.run(fails)
     return await slow.settled()
 
 
-async def _late(group: Group) -> Any:
+async def _late(group: Group, fails: str, late: str) -> Any:
     with suppress(ValueError):
-        await group.run("bad")
-    return await group.run("late")
+        await group.run(fails)
+    return await group.run(late)
 
 
-async def _raises(group: Group) -> Any:
-    group.start("a")
-    raise KeyError("body error")
+async def _raises(group: Group, name: str, words: str) -> Any:
+    group.start(name)
+    raise KeyError(words)
 
 
-BODIES: Final[dict[str, Callable[[Group], Any]]] = {
-    "all of run(a), run(bad)": _both,
-    "all of runSettled(a), runSettled(bad)": _settled,
-    "s = runSettled(a); run(bad) caught; return s": _caught,
-    "run(bad) caught; then run(late)": _late,
-    "run(a) not awaited; throw body error": _raises,
+BODIES: Final[dict[str, Callable[..., Any]]] = {
+    r"all of run\((\w+)\)(?:, run\((\w+)\))*": _both,
+    r"all of runSettled\((\w+)\)(?:, runSettled\((\w+)\))*": _settled,
+    r"s = runSettled\((\w+)\); run\((\w+)\) caught; return s": _caught,
+    r"run\((\w+)\) caught; then run\((\w+)\)": _late,
+    r"run\((\w+)\) not awaited; throw ([\w ]+)": _raises,
 }
+"""Bodies as the cases write them; each is called with the names in it, in their order."""
+
+
+def _body(what: str) -> tuple[Callable[[Group], Any], list[str]]:
+    for pattern, body in BODIES.items():
+        found = re.fullmatch(pattern, what)
+        if found:
+            names = re.findall(r"[rR]un(?:Settled)?\((\w+)\)", what)
+            more = [words for words in found.groups() if words and words not in names]
+            return partial(_played, body, (*names, *more)), names
+    raise UnknownShape(f"the body {what!r}")
+
+
+async def _played(body: Callable[..., Any], words: tuple[str, ...], group: Group) -> Any:
+    return await body(group, *words)
 
 
 def _plain(told: Any) -> Any:

@@ -29,6 +29,8 @@ SPELLING: Final = {"maxDepth": "max_depth", "maxConcurrent": "max_concurrent", "
 UNDER: Final = "preset"
 """Where a case that is carried out carries the preset under which it is."""
 _NO_MODEL: Final = MockProvider(models={}).compile()
+NUMBERS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+NTH: Final = ("first", "second", "third", "fourth", "fifth", "sixth")
 MOST: Final = 200
 """Children that are started at most where a limit should stop them earlier."""
 
@@ -103,16 +105,18 @@ def in_a_row(case: Case) -> Answer:
     tree = Tree(limits, case.get(UNDER))
     told = tree.play(lambda root: _one_by_one(root, so_far + 1), w=tree.code(0))
     last = told[-1] if isinstance(told[-1], str) else None
-    return {"error": last, "second_result": last, "ran": ran(told)}
+    each = {f"{nth}_result": one for nth, one in zip(NTH, told, strict=False) if isinstance(one, str)}
+    return {**each, "error": last, "ran": ran(told)}
 
 
 def below_code(case: Case) -> Answer:
     """Start children from an agent that code started: it and they are of one tree."""
     limits = case["given"].get("root_limits") or case["given"]["limits"]
     tree, told, started = Tree(limits, case.get(UNDER)), [], []
+    named, *_ = case["then"].get("runs_created", ["lead"])
 
     async def lead(below: Agents, _task: Any) -> None:
-        started.append("lead")
+        started.append(named)
         most = 2 if "second" in case["then"] else MOST
         told.extend(await _one_by_one(below, most))
 
@@ -138,17 +142,29 @@ async def _one_by_one(below: Agents, most: int) -> list[Any]:
     return told
 
 
+def _number(words: str, after: str) -> int:
+    """Return the number that stands behind a word, in figures or written out."""
+    found = re.search(rf"{after} (\w+)", words)
+    told = found[1] if found else ""
+    if told in NUMBERS:
+        return NUMBERS.index(told)
+    if not told.isdigit():
+        raise UnknownShape(f"the number in {words!r}")
+    return int(told)
+
+
 def _in_force(texts: list[str]) -> dict[str, int]:
     found = re.findall(r"\((\w+) (\d+)\)", " ".join(texts))
     return {name: int(limit) for name, limit in found}
 
 
 def routed(case: Case) -> Answer:
-    """Start three children at once, as a router does."""
+    """Start children at once, as a router does."""
+    many = _number(operation(case), "picks")
     tree = Tree(case["given"]["limits"], case.get(UNDER))
 
     async def body(root: Agents) -> list[Any]:
-        return [tried(root, "w") for _ in range(3)]
+        return [tried(root, "w") for _ in range(many)]
 
     told = tree.play(body, w=tree.code(5))
     return {"ran": ran(told), "refused": len(told) - ran(told)}
@@ -209,26 +225,30 @@ def resumed(case: Case) -> Answer:
     }
 
 
-def cancelled(_case: Case) -> Answer:
+def cancelled(case: Case) -> Answer:
     """Cancel an agent that has started another, and that ends normally all the same."""
     tree = Tree({})
     kept: list[Operation] = []
+    family = re.match(r"(\w+) -> (\w+)", case["given"].get("tree", ""))
+    top, below_it = family.groups() if family else ("lead", "waiter")
+    if operation(case) not in (f"cancel {top}", "cancel then resolve"):
+        raise UnknownShape(f"the operation {operation(case)!r}")
 
     async def lead(below: Agents, _task: Any) -> str:
-        kept.append(below.start("waiter"))
+        kept.append(below.start(below_it))
         try:
             await tree.runtime.sleep(NS_PER_S)
         except BaseException:
-            tree.log.append((tree.now(), "lead aborted"))
+            tree.log.append((tree.now(), f"{top} aborted"))
         return "resolved after the signal"
 
     async def body(root: Agents) -> Any:
-        kept.append(root.start("lead"))
+        kept.append(root.start(top))
         await tree.runtime.sleep(MS)
         kept[0].cancel()
         return await kept[0].settled()
 
-    how = tree.play(body, lead=lead, waiter=tree.code(1000, name="waiter"))
+    how = tree.play(body, **{top: lead, below_it: tree.code(1000, name=below_it)})
     ends = [str(started.end.outcome) if started.end is not None else "running" for started in kept]
     order = [what.removesuffix(" aborted") for _, what in tree.log]
     return {"abort_order": order, "statuses": ends, "status": ends[0], "error": str(how.error)}
@@ -279,24 +299,27 @@ BY_OPERATION: Final[dict[str, Callable[[Case], Answer]]] = {
     "timeout": tree_time.timed,
     "resume the same tool call": resumed,
     "single tool with sessionId of a finished child": in_a_row,
-    "router picks three agents in parallel": routed,
-    "two root runs": new_runs,
     "read limits": defaults,
-    "model calls worker twice in one turn": in_a_row,
     "one code-started agent starts two children through tools": below_code,
-    "inside a code-started agent: ctx.agents.start(helper)": below_code,
-    "cancel lead": cancelled,
     "cancel then resolve": cancelled,
     "inner harness starts its own children": inner_harness,
 }
-FAMILY: Final = "ctx.agents.run(agent"
+BY_PATTERN: Final[dict[str, Callable[[Case], Answer]]] = {
+    r"ctx\.agents\.run\(\w+( that takes \d+ ms)?\)": code_start,
+    r"router picks \w+ agents in parallel": routed,
+    r"\w+ root runs": new_runs,
+    r"model calls \w+ \w+ (times )?in one turn": in_a_row,
+    r"inside a code-started agent: ctx\.agents\.start\(\w+\)": below_code,
+    r"cancel \w+": cancelled,
+}
+"""Operations with a name or a number in them."""
 
 
 def _answer(case: Case, preset: str | None) -> Answer:
     case = {**case, UNDER: preset}
-    if str(case["when"].get("op")).startswith(FAMILY):  # with the time that the agent takes in its name
-        return code_start(case)
-    return dispatched(case, BY_FIELD, BY_OPERATION)
+    what = str(case["when"].get("op"))
+    patterned = [answer for pattern, answer in BY_PATTERN.items() if re.fullmatch(pattern, what)]
+    return dispatched(case, BY_FIELD, {**BY_OPERATION, **dict(zip([what], patterned, strict=False))})
 
 
 AREA: Final = Area(
