@@ -293,7 +293,7 @@ class _Task:
                 self._cost(spend, done, (spend.mean(), done.mean()))
                 for spend, done in ((part[out] for part in two) for two in (tried.runs(int(chosen[number])), most))
             ]
-            saved[out] = held[1] - held[0]
+            saved[out] = _difference(held[1], held[0])
         found = paired_difference(np.zeros(n), saved, confidence=self.confidence, clusters=labels, unit="$")
         return found.difference
 
@@ -307,18 +307,18 @@ class _Task:
             units, df = n, n - 1.0
             mine = self._cost(*tried.runs(best), (rates[0][best], rates[1][best]))
             gaps = (
-                self._cost(*tried.runs(k), (rates[0][k], rates[1][k])) - mine - (means[k] - means[best])
+                _difference(self._cost(*tried.runs(k), (rates[0][k], rates[1][k])), mine + (means[k] - means[best]))
                 for k in range(means.size)
             )
         else:
             sizes = np.bincount(labels).astype(np.float64)
             units, df = sizes.size, max(effective_clusters(sizes) - 1, 1.0)
             cost = self._cost(*tried.sums(labels, units), rates, sizes[:, None])
-            gaps = (cost - cost[:, best : best + 1] - sizes[:, None] * (means - means[best])).T * (units / n)
+            gaps = _difference(cost, cost[:, best : best + 1] + sizes[:, None] * (means - means[best])).T * (units / n)
         alike: Bools = np.ones(means.size, dtype=np.bool_)
         for k, gap in enumerate(gaps):
             se = float(np.sqrt((gap @ gap) / max(units - 1, 1) / units))
-            p = skewed_p(float(means[k] - means[best]), se, skewness(gap), units=units, df=df)
+            p = skewed_p(float(_difference(means[k], means[best])), se, skewness(gap), units=units, df=df)
             alike[k] = k == best or p > 1 - self.confidence
         return alike
 
@@ -338,3 +338,9 @@ def _least(cost: Floats) -> Any:
     """
     tied = cost <= cost.min(axis=-1, keepdims=True) * (1 + 1e-12)
     return np.where(tied[..., -1], cost.shape[-1] - 1, np.argmax(tied, axis=-1))
+
+
+def _difference(a: Floats, b: Floats) -> Floats:
+    """Return ``a - b``, exactly 0 where rounding alone tells them apart."""
+    gap = a - b
+    return np.asarray(np.where(np.abs(gap) <= 1e-12 * (np.abs(a) + np.abs(b)), 0.0, gap))

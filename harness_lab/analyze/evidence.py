@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness_lab.analyze.frames import Bools, Floats, column, is_false, is_true, numbers, text
+from harness_lab.analyze.frames import Bools, Floats, column, is_false, is_true, numbers, text, text_codes
 from harness_lab.analyze.grouping import choose_cluster
 from harness_lab.outcome import UNITS
 from harness_lab.stats.estimates import percent
@@ -94,9 +94,10 @@ def eligible(nodes: pd.DataFrame) -> Bools:
 
     A row that a limit stopped is evidence only if a person decided so.
     """
-    rule = (text(nodes, "outcome") == "completed") & ~is_false(nodes, "delivered")
+    outcome, words = text_codes(nodes, "outcome")
+    completed = np.asarray([word == "completed" for word in words], dtype=np.bool_)[outcome]
     decided = column(nodes, "eligible").notna().to_numpy(dtype=bool)
-    return np.where(decided, is_true(nodes, "eligible"), rule)
+    return np.where(decided, is_true(nodes, "eligible"), completed & ~is_false(nodes, "delivered"))
 
 
 def gather(
@@ -119,40 +120,40 @@ def gather(
     cluster : str or None
         As for :func:`harness_lab.analyze.grouping.choose_cluster`.
     """
-    used = chosen & ~np.isnan(values)
-    mine, amounts = rows.loc[used], values[used]
-    order = np.argsort(amounts, kind="stable")
-    mine, amounts = mine.iloc[order], amounts[order]
-    lowest, second = (int(amounts[place]) if amounts.size > place else None for place in (0, 1))
+    at = np.flatnonzero(chosen & ~np.isnan(values))
+    mine, amounts = (rows, values) if at.size == len(rows) else (rows.iloc[at], values[at])
+    least = np.partition(amounts, 1)[:2].astype(np.int64).tolist() if at.size > 1 else amounts.astype(np.int64).tolist()
     name, labels = choose_cluster(mine, amounts, cluster)
     groups = None if labels is None else int(np.unique(labels).size)
-    worth = groups or amounts.size
-    served = text(rows, "served_model")
+    worth = groups or at.size
+    lowest = mine.iloc[[int(np.argmin(amounts))]] if at.size else mine
+    notes = _notes(least, lowest, n=at.size, startup=startup, cluster=name)
+    unknown = int((chosen & np.isnan(values)).sum())
+    served = text(rows.head(1), "served_model")
     return Evidence(
-        served_model=str(served[0]) if served.size and served[0] else None, floor=lowest, second_lowest=second,
-        startup_cost=startup, n=amounts.size, clusters=groups,
+        served_model=str(served[0]) if served.size and served[0] else None, floor=least[0] if least else None,
+        second_lowest=least[1] if len(least) > 1 else None, startup_cost=startup, n=at.size, clusters=groups,
         coverage=coverage_of_minimum(worth, CONFIDENCE) if worth else None,
         p_next_below=p_next_below(worth) if worth else None,
-        measured_ns=_newest(mine), evidence_id=_digest(mine, amounts, key) if amounts.size else "",
-        sources=tuple(sorted(set(column(mine, "source").dropna().astype(str)))),
-        notes=tuple(_notes(rows, mine, amounts, chosen, values, startup, name)),
+        measured_ns=_newest(mine), evidence_id=_digest(mine, amounts, key) if at.size else "",
+        sources=tuple(sorted(str(name) for name in column(mine, "source").dropna().unique())),
+        notes=(
+            *([f"{unknown} eligible row(s) of unknown usage left out"] if unknown else []),
+            *(notes if at.size else [f"no eligible settlement among {len(rows)} row(s)"]),
+        ),
     )  # fmt: skip
 
 
 def _notes(
-    rows: pd.DataFrame, mine: pd.DataFrame, amounts: Floats, chosen: Bools, values: Floats, startup: int | None,
-    cluster: str | None,
+    least: list[int], row: pd.DataFrame, *, n: int, startup: int | None, cluster: str | None
 ) -> list[str]:  # fmt: skip
-    unknown, n = int((chosen & np.isnan(values)).sum()), amounts.size
-    notes = [f"{unknown} eligible row(s) of unknown usage left out"] if unknown else []
+    """Return what has to be said beside a floor: `least`, the two smallest settlements, and the row of the first."""
     if not n:
-        return [*notes, f"no eligible settlement among {len(rows)} row(s)"]
-    lowest = float(amounts[0])
-    notes += _lowest_note(mine, amounts)
-    if n == 1 or amounts[1] > lowest * (1 + ONE_ROW_GAP):
-        gap = (
-            f": the next is {int(amounts[1]):,}, {percent(amounts[1] / lowest - 1)} higher" if n > 1 and lowest else ""
-        )
+        return []
+    lowest = least[0]
+    notes = _lowest_note(least, row, n)
+    if n == 1 or least[1] > lowest * (1 + ONE_ROW_GAP):
+        gap = f": the next is {least[1]:,}, {percent(least[1] / lowest - 1)} higher" if n > 1 and lowest else ""
         notes.append(f"rests on one row{gap}")
     if startup is not None and lowest > TASKS_NOT_SETUP * startup:
         times = f"{lowest / startup:.0f} times" if startup else "above"
@@ -162,13 +163,13 @@ def _notes(
     return notes
 
 
-def _lowest_note(mine: pd.DataFrame, amounts: Floats) -> list[str]:
+def _lowest_note(least: list[int], row: pd.DataFrame, n: int) -> list[str]:
     """Say so where the lowest row is evidence only because a person decided it."""
-    outcome = str(text(mine, "outcome")[0])
-    if outcome == "completed" and not is_false(mine, "delivered")[0]:
+    outcome = str(text(row, "outcome")[0])
+    if outcome == "completed" and not is_false(row, "delivered")[0]:
         return []
-    word = str(text(mine, "source_status")[0]) or (outcome if outcome != "completed" else "not delivered")
-    rest = f"{int(amounts[1]):,}, n = {amounts.size - 1}" if amounts.size > 1 else "nothing is left"
+    word = str(text(row, "source_status")[0]) or (outcome if outcome != "completed" else "not delivered")
+    rest = f"{least[1]:,}, n = {n - 1}" if n > 1 else "nothing is left"
     return [f"lowest row recorded as {word}; without that row {rest}"]
 
 
@@ -180,9 +181,14 @@ def _newest(mine: pd.DataFrame) -> int | None:
 def _digest(mine: pd.DataFrame, amounts: Floats, key: str) -> str:
     """Return a digest of the rows that does not depend on their order."""
     names = ("run", "node", "policy", "scenario", "outcome", "start_ns")
-    fields: list[Any] = [column(mine, name).astype("string").fillna("") for name in names]
-    parts = [pa.array(part.array, type=pa.large_string()) for part in fields]
+    parts = [_words(column(mine, name)) for name in names]
     parts.append(pa.array(amounts.astype(np.int64)).cast(pa.large_string()))
     joined = pc.binary_join_element_wise(*parts, pa.scalar("|", type=pa.large_string()))
     lines = joined.take(pc.sort_indices(joined)).to_pylist()  # bytes of UTF-8 sort as code points do
     return hashlib.sha256("\n".join([key, *lines]).encode()).hexdigest()[:16]
+
+
+def _words(series: pd.Series[Any]) -> Any:
+    if series.isna().all():
+        return pa.scalar("", type=pa.large_string())
+    return pa.array(series.astype("string").fillna("").array, type=pa.large_string())

@@ -267,21 +267,21 @@ def floors(
     start = first_prompts(nodes, calls_of(settlements))
     wanted = {*_USED, *(() if cluster in (None, AUTO) else (cluster,))}
     nodes = nodes[[name for name in nodes.columns if name in wanted]]
-    nodes = nodes.assign(_startup=start, **{name: column(nodes, name) for name in (*PATH, "served_model")})
+    nodes = nodes.assign(
+        _startup=start, _tokens=unit_values(nodes, unit), _chosen=_chosen(nodes, delivered_only=delivered_only),
+        **{name: column(nodes, name) for name in (*PATH, "served_model")},
+    )  # fmt: skip
     keys = [name for name in PATH if name in by]
     paths = tuple(
-        _path(dict(zip(keys, key, strict=True)), rows, unit=unit, delivered_only=delivered_only, cluster=cluster)
+        _path(dict(zip(keys, key, strict=True)), rows, unit=unit, cluster=cluster)
         for key, rows in parts_by(nodes, keys)
         if len(rows)
     )
     after = None if stale_after is None else round(stale_after.total_seconds()) * 1_000_000_000
-    points = _points(nodes, keys, unit=unit, delivered_only=delivered_only)
+    points = nodes[keys].assign(
+        tokens=pd.array(nodes["_tokens"].to_numpy(dtype=np.float64), dtype="Float64"), eligible=nodes["_chosen"]
+    )
     return Floors(paths=paths, unit=unit, now_ns=now_ns, stale_after_ns=after, points=points)
-
-
-def _points(nodes: pd.DataFrame, keys: list[str], *, unit: Unit, delivered_only: bool) -> pd.DataFrame:
-    tokens = pd.array(unit_values(nodes, unit), dtype="Float64")
-    return nodes[keys].assign(tokens=tokens, eligible=_chosen(nodes, delivered_only=delivered_only))
 
 
 def _chosen(rows: pd.DataFrame, *, delivered_only: bool) -> Bools:
@@ -289,19 +289,19 @@ def _chosen(rows: pd.DataFrame, *, delivered_only: bool) -> Bools:
     return chosen & is_true(rows, "delivered") if delivered_only else chosen
 
 
-def _path(
-    names: dict[str, Any], rows: pd.DataFrame, *, unit: Unit, delivered_only: bool, cluster: str | None
-) -> PathFloor:
+def _path(names: dict[str, Any], rows: pd.DataFrame, *, unit: Unit, cluster: str | None) -> PathFloor:
     key = FloorKey(
         agent=names.get("agent"), backend=names.get("backend") or UNKNOWN, model=names.get("model") or UNKNOWN,
         context=names.get("context"), unit=unit,
     )  # fmt: skip
     first = numbers(rows, "_startup")
     startup = int(np.nanmin(first)) if (~np.isnan(first)).any() else None
-    served = []
-    for _, part in parts_by(rows, ["served_model"]):
-        chosen = _chosen(part, delivered_only=delivered_only)
-        served.append(gather(part, unit_values(part, unit), chosen, startup=startup, key=str(key), cluster=cluster))
+    served = [
+        gather(
+            part, part["_tokens"].to_numpy(), part["_chosen"].to_numpy(), startup=startup, key=str(key), cluster=cluster
+        )
+        for _, part in parts_by(rows, ["served_model"])
+    ]
     ranked = sorted(served, key=lambda one: (one.floor is None, one.floor or 0, one.served_model or ""))
     measured = [one for one in ranked if one.floor is not None]
     fields = described(rows) if "context_fields" in rows.columns else {}

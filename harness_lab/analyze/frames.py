@@ -152,9 +152,13 @@ def text_codes(frame: pd.DataFrame, name: str) -> tuple[Ints, list[str]]:
 def row_codes(frame: pd.DataFrame, by: Sequence[str]) -> Ints:
     """Return the group of each row, in order of appearance; unknown is a group of its own."""
     mixed = np.zeros(len(frame), dtype=np.int64)
+    several = False
     for name in by:
         part = np.asarray(pd.factorize(column(frame, name), use_na_sentinel=False)[0], dtype=np.int64)
-        mixed = np.asarray(pd.factorize(mixed * (int(part.max(initial=0)) + 1) + part)[0], dtype=np.int64)
+        if not part.any():  # one value: it tells nothing apart
+            continue
+        mixed = part if not several else np.asarray(pd.factorize(mixed * (int(part.max()) + 1) + part)[0], np.int64)
+        several = True
     return mixed
 
 
@@ -165,9 +169,9 @@ def group_codes(frame: pd.DataFrame, by: Sequence[str]) -> tuple[Ints, list[tupl
         raise InputError("by", expected=f"columns of the table, such as {', '.join(GROUPS[:5])}", got=missing)
     if not by:
         return np.zeros(len(frame), dtype=np.int64), [()]
-    grouped = frame.groupby(list(by), dropna=False, sort=False, observed=True)
-    codes = np.asarray(grouped.ngroup(), dtype=np.int64)
-    first = np.unique(codes, return_index=True)[1]
+    codes = row_codes(frame, by)
+    first = np.empty(int(codes.max(initial=-1)) + 1, dtype=np.intp)
+    first[codes[::-1]] = np.arange(codes.size)[::-1]  # the last to be written stays, which is the first of each group
     keys = frame[list(by)].iloc[first].itertuples(index=False, name=None)
     return codes, [tuple(None if pd.isna(part) else part for part in key) for key in keys]
 

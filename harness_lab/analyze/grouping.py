@@ -72,7 +72,7 @@ class Clusters:
             expected = f'a column such as {", ".join(CANDIDATES)}, "{AUTO}", or None'
             raise InputError("cluster", expected=expected, got=cluster)
         names: tuple[str, ...] = CANDIDATES if cluster == AUTO else (cluster,)
-        if cluster == AUTO and _one_row_a_run(frame):
+        if cluster == AUTO and one_row_a_run(frame):
             names = tuple(name for name in names if name != "run")
         found = [(name, _codes(frame, name)) for name in names if name in frame.columns]
         return cls(columns=tuple(found), given=cluster != AUTO)
@@ -100,7 +100,7 @@ class Clusters:
         )
 
 
-def _one_row_a_run(frame: pd.DataFrame) -> bool:
+def one_row_a_run(frame: pd.DataFrame) -> bool:
     """Whether no run can have several rows: a run table (it counts nodes) of one policy and scenario."""
     if not {"nodes", "unknown_nodes", "policy", "scenario"} <= set(frame.columns):
         return False

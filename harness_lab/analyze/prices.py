@@ -13,6 +13,7 @@ from harness_lab.analyze.frames import (
     Bools,
     Data,
     Floats,
+    Ints,
     as_names,
     calls_of,
     column,
@@ -20,16 +21,16 @@ from harness_lab.analyze.frames import (
     label,
     nodes_of,
     numbers,
-    text,
+    text_codes,
 )
-from harness_lab.analyze.grouping import AUTO, choose_cluster
-from harness_lab.analyze.runs import run_table
+from harness_lab.analyze.grouping import AUTO, Clusters, one_row_a_run
+from harness_lab.analyze.runs import reduced, tree_of
 from harness_lab.errors import InputError
 from harness_lab.stats.estimates import Estimate, check_confidence, percent
 from harness_lab.stats.means import mean, ratio
 from harness_lab.stats.notes import notes_below
 from harness_lab.stats.paired import paired_difference
-from harness_lab.stats.quantiles import quantile
+from harness_lab.stats.quantiles import Quantiles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 
 KINDS: Final = ("input_fresh", "cache_read", "cache_write", "cache_write_1h", "output")
 """Tokens by price; ``cache_write_1h`` is the part of ``cache_write`` with a price of its own."""
-_RATE: Final = {kind: place for place, kind in enumerate(KINDS)}
 PRICE_EFFECT_ONLY: Final = "price effect only: another model takes other steps; a model effect needs runs of both"
 
 
@@ -183,13 +183,22 @@ def reprice(
     return _result(nodes, rows, parts, asked, notes, as_names(by), confidence, cluster)
 
 
-def _models(rows: pd.DataFrame, models: str | Mapping[str, str] | None) -> Any:
-    recorded = text(rows, "model")
-    if models is None:
-        return recorded
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Models:
+    """The model that each row is priced as: its number, and the names by number."""
+
+    codes: Ints
+    names: tuple[str, ...]
+
+
+def _models(rows: pd.DataFrame, models: str | Mapping[str, str] | None) -> _Models:
+    codes, recorded = text_codes(rows, "model")
     if isinstance(models, str):
-        return np.full(recorded.size, models, dtype=object)
-    return np.asarray([models.get(name, name) for name in recorded], dtype=object)
+        return _Models(codes=np.zeros(codes.size, dtype=np.int64), names=(models,))
+    names = [name if models is None else models.get(name, name) for name in recorded]
+    distinct = sorted(set(names))
+    place = np.asarray([distinct.index(name) for name in names], dtype=np.int64)
+    return _Models(codes=place[codes], names=tuple(distinct))
 
 
 def _tokens(rows: pd.DataFrame, cache_hit: float | None) -> Floats:
@@ -213,55 +222,50 @@ def _tokens(rows: pd.DataFrame, cache_hit: float | None) -> Floats:
     return np.stack([fresh, read, write - hour, hour, output], axis=1)
 
 
-def _priced(rows: pd.DataFrame, asked: Any, prices: PriceTable, cache_hit: float | None) -> tuple[Floats, bool]:
+def _priced(rows: pd.DataFrame, asked: _Models, prices: PriceTable, cache_hit: float | None) -> tuple[Floats, bool]:
     """Return dollars by kind, shape (n, 5), NaN where a count or a price is unknown; and whether tiers exist."""
-    tokens, total = _tokens(rows, cache_hit), numbers(rows, "input_total")
-    rates = np.full(tokens.shape, np.nan)
+    tokens = _tokens(rows, cache_hit)
     whole, tiered = "node" in rows.columns and "call" in rows.columns, False
-    for model in np.unique(asked.astype(str)):
-        tiers = prices.models.get(str(model), ())
-        mine = asked == model
-        for place, tier in enumerate(tiers):
-            tiered |= place > 0
-            if place and not whole:
-                continue
-            fresh, read, write, hour, output = tier.rates()
-            rates[mine & (place == 0 or total > tier.above_input_tokens)] = (fresh, read, write, hour, output)
-    failed = (text(rows, "outcome") == "denied") if "outcome" in rows.columns else np.zeros(len(rows), dtype=np.bool_)
+    first = np.full((len(asked.names) + 1, len(KINDS)), np.nan)
+    above = []
+    for number, model in enumerate(asked.names):
+        tiers = prices.models.get(model, ())
+        tiered |= len(tiers) > 1
+        if tiers:
+            first[number] = tiers[0].rates()
+        above += [(number, tier) for tier in tiers[1:] if whole]
+    rates = first[asked.codes]
+    if above:
+        total = numbers(rows, "input_total")
+    for number, tier in above:
+        rates[(asked.codes == number) & (total > tier.above_input_tokens)] = tier.rates()
     found = tokens * rates * 1e-12
-    found[failed & np.isnan(found).any(axis=1)] = 0.0
+    if "outcome" in rows.columns:
+        outcome, words = text_codes(rows, "outcome")
+        denied = np.asarray([word == "denied" for word in words], dtype=np.bool_)[outcome]
+        found[denied & np.isnan(found).any(axis=1)] = 0.0
     return found, tiered
 
 
 def _result(
-    nodes: pd.DataFrame, rows: pd.DataFrame, parts: Floats, asked: Any, notes: list[str], by: tuple[str, ...],
+    nodes: pd.DataFrame, rows: pd.DataFrame, parts: Floats, asked: _Models, notes: list[str], by: tuple[str, ...],
     confidence: float, cluster: str | None,
 ) -> Repriced:  # fmt: skip
-    runs = run_table(nodes)
-    key = pd.factorize(pd.concat([runs["run"].astype(str), column(rows, "run").astype(str)]))[0]
-    mine, owner = key[: len(runs)], key[len(runs) :]
-    if np.unique(mine).size < mine.size:
-        raise InputError(
-            "settlements",
-            expected="one policy (a run under two is priced twice)",
-            got="several",
-            hint="where(policy=...)",
-        )
-    place = np.zeros(int(key.max()) + 1, dtype=np.int64)
-    place[mine] = np.arange(len(runs))
-    by_kind = np.stack([np.bincount(place[owner], weights=part, minlength=len(runs)) for part in parts.T], axis=1)
-    covered = np.bincount(place[owner], minlength=len(runs)) > 0
-    fresh, before = by_kind.sum(axis=1), numbers(runs, "cost_nusd") * 1e-9
+    trees = tree_of(nodes)
+    runs = reduced(nodes, trees)
+    owner = _owners(runs, rows, None if rows is not nodes else trees.codes)
+    by_kind = np.stack([np.bincount(owner, weights=part, minlength=len(runs)) for part in parts.T])
+    covered = np.bincount(owner, minlength=len(runs)) > 0
+    fresh, before = by_kind.sum(axis=0), numbers(runs, "cost_nusd") * 1e-9
     known: Bools = covered & ~np.isnan(fresh)
     if not known.any():
         raise InputError("settlements", expected="runs of known tokens whose models have a price", got="none")
     both = known & ~np.isnan(before)
+    left_out = int((~both).sum())
     notes += (
-        [f"{int((~both).sum()):,} of {len(runs):,} run(s) left out: tokens, price or recorded spend unknown"]
-        if not both.all()
-        else []
+        [f"{left_out:,} of {len(runs):,} run(s) left out: tokens, price or recorded spend unknown"] if left_out else []
     )
-    name, labels = choose_cluster(runs[both], fresh[both], cluster)
+    name, labels = Clusters.of(runs, cluster).choose(fresh[both], both if left_out else None)
     found = _figures(before[both], fresh[both], labels, confidence)
     codes, keys = group_codes(runs[both], by) if by else (np.zeros(int(both.sum()), dtype=np.int64), [])
     groups = {}
@@ -270,13 +274,27 @@ def _result(
         groups[one] = _figures(
             before[both][inside], fresh[both][inside], None if labels is None else labels[inside], confidence
         )
-    quantiles = {q: quantile(fresh[both], q, confidence=confidence, clusters=labels) for q in (0.5, 0.9, 0.95)}
+    quantiles = Quantiles(fresh[both], confidence=confidence, clusters=labels)
     table = pd.DataFrame({"run": runs["run"], "recorded_usd": before, "repriced_usd": fresh})
-    shares = _shares(parts, asked, place[owner], both, labels, confidence)
     return Repriced(
-        recorded=found[0], repriced=found[1], change=found[2], quantiles=quantiles, shares=shares, notes=tuple(notes),
-        parts=groups, runs=table, cluster=name,
+        recorded=found[0], repriced=found[1], change=found[2], quantiles={q: quantiles.at(q) for q in (0.5, 0.9, 0.95)},
+        shares=_shares(parts, asked, owner, both, labels, confidence), notes=tuple(notes), parts=groups, runs=table,
+        cluster=name,
     )  # fmt: skip
+
+
+def _owners(runs: pd.DataFrame, rows: pd.DataFrame, known: Ints | None) -> Ints:
+    """Return the run table's row that each priced row belongs to; `known`: by number already."""
+    if known is not None and one_row_a_run(runs):
+        return known
+    key = pd.factorize(pd.concat([runs["run"].astype(str), column(rows, "run").astype(str)]))[0]
+    mine, owner = key[: len(runs)], key[len(runs) :]
+    if np.unique(mine).size < mine.size:
+        expected, hint = "one policy (a run under two is priced twice)", "where(policy=...)"
+        raise InputError("settlements", expected=expected, got="several", hint=hint)
+    place = np.zeros(int(key.max()) + 1, dtype=np.int64)
+    place[mine] = np.arange(len(runs))
+    return place[owner]
 
 
 def _figures(before: Floats, after: Floats, labels: Any, confidence: float) -> tuple[Estimate, Estimate, Estimate]:
@@ -285,14 +303,15 @@ def _figures(before: Floats, after: Floats, labels: Any, confidence: float) -> t
     return means[0], means[1], change
 
 
-def _shares(parts: Floats, asked: Any, run: Any, keep: Bools, labels: Any, confidence: float) -> pd.DataFrame:
+def _shares(parts: Floats, asked: _Models, run: Ints, keep: Bools, labels: Any, confidence: float) -> pd.DataFrame:
     rows = []
-    whole = np.bincount(run, weights=np.nan_to_num(parts).sum(axis=1), minlength=keep.size)[keep]
-    for model in np.unique(asked.astype(str)):
-        mine = np.where((asked == model)[:, None], np.nan_to_num(parts), 0.0)
+    known = np.nan_to_num(parts)
+    whole = np.bincount(run, weights=known.sum(axis=1), minlength=keep.size)[keep]
+    for number, model in enumerate(asked.names):
+        mine = known if len(asked.names) == 1 else np.where((asked.codes == number)[:, None], known, 0.0)
         for kind, part in zip(KINDS, mine.T, strict=True):
             if part.any():
                 spent = np.bincount(run, weights=part, minlength=keep.size)[keep]
                 one = ratio(spent, whole, confidence=confidence, clusters=labels)
-                rows.append({"model": str(model), "kind": kind, "share": one.value, "low": one.low, "high": one.high})
+                rows.append({"model": model, "kind": kind, "share": one.value, "low": one.low, "high": one.high})
     return pd.DataFrame(rows, columns=["model", "kind", "share", "low", "high"])
