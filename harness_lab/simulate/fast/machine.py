@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numba
 
-from harness_lab.simulate.fast import agents, policy
+from harness_lab.simulate.fast import agents, books, nodes, policy
 from harness_lab.simulate.fast.jit import SHARED_RULES, jit
 from harness_lab.simulate.fast.layout import (
     ALIVE,
@@ -81,7 +81,7 @@ def _happen(w: Ints, n: Ints, a: Ints, h: Ints, c: Ints) -> tuple[int, int]:
     if kind == EXPIRE:
         if n[i, STATE] != DONE:
             w[NOW] = when
-            agents.expire(w, n, i)
+            nodes.expire(w, n, i)
     elif n[i, EPOCH] == epoch:
         w[NOW] = when
         if kind == SLEEP:
@@ -94,7 +94,7 @@ def _happen(w: Ints, n: Ints, a: Ints, h: Ints, c: Ints) -> tuple[int, int]:
 def _simulate_one(w: Ints, n: Ints, a: Ints, h: Ints, c: Ints, t: Ints, key: int) -> None:
     w[:LINE] = 0
     w[ORDER + 1 : FAULT + 1] = 0
-    agents.born(w, n, NOTHING, NOTHING, c[ROOT], ZERO, ZERO, key)
+    nodes.born(w, n, NOTHING, NOTHING, c[ROOT], ZERO, ZERO, key)
     instant, since = NOTHING, ZERO
     while w[FAULT] == 0:
         i, epoch = _next(w, n, a, h, c)
@@ -113,7 +113,7 @@ def _simulate_one(w: Ints, n: Ints, a: Ints, h: Ints, c: Ints, t: Ints, key: int
             agents.step(w, n, a, h, c, t, i)
     if w[FAULT] == 0 and w[ALIVE] > 0:
         w[FAULT] = STUCK
-    if w[FAULT] == 0 and not policy.conserved(w, n, a, c):
+    if w[FAULT] == 0 and not books.conserved(w, n, a, c):
         w[FAULT] = LEAK
 
 
