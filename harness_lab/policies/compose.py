@@ -115,7 +115,20 @@ class Composed:
         return self._answer(Ticket(ask, node, node.depth, node.memory, now, self), self._steps, now)
 
     def would(self, ask: Ask, now: Time) -> Refusal | None:
-        """Return the refusal that an ask would get, None if it would be granted or queued; nothing changes."""
+        """Return the refusal that an ask would get, None if it would be granted or queued; nothing changes.
+
+        Raises
+        ------
+        InputError
+            If it is no ask, or `now` not whole nanoseconds.
+        UnknownTicket
+            If whoever asks is no node of this policy.
+        """
+        check_kind("ask", ask, (SpawnAsk, StepAsk), expected="a SpawnAsk or a StepAsk")
+        now = instant("now", now)
+        above = ask.parent if type(ask) is SpawnAsk else ask.node
+        if above is not None and (type(above) is not Ticket or above.policy is not self):
+            raise _unknown(above)
         short = self._short(ask, self._asked(ask), now)
         return None if not short or self._may_wait(ask, short) else Refusal(short)
 
@@ -151,10 +164,13 @@ class Composed:
 
         Raises
         ------
+        UnknownTicket
+            If this policy never gave that ticket; nothing moves.
         InputError
             If it is no ticket, the reason no text, or `now` not whole nanoseconds; nothing moves.
         """
-        check_kind("ticket", node, Ticket, expected="the ticket of a grant")
+        if type(node) is not Ticket or node.policy is not self:
+            raise _unknown(node)
         check_kind("reason", reason, str, expected="text")
         instant("now", now)
         self._cancelled[node] = reason

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from harness_lab.clock import Time
-from harness_lab.errors import InputError
+from harness_lab.errors import InputError, UnknownTicket
 from harness_lab.policies import (
     COMPLETED,
     AtLimit,
@@ -84,6 +84,8 @@ QUESTIONS: dict[str, tuple[list[Any], Callable[[Asked, Any], object]]] = {
         lambda it, v: it.policy.cancel(it.root, v, Time(2)),
     ),
     "cancel now": (NO_INSTANTS, lambda it, v: it.policy.cancel(it.root, "stop", v)),
+    "would": (NO_OBJECTS, lambda it, v: it.policy.would(v, Time(2))),
+    "would now": (NO_INSTANTS, lambda it, v: it.policy.would(StepAsk(it.root, 1, 0, ONE), v)),
     "tick": (NO_INSTANTS, lambda it, v: it.policy.tick(v)),
 }
 VALUES: dict[str, tuple[list[Any], Callable[[Any], object]]] = {
@@ -133,3 +135,21 @@ def test_a_grant_or_a_refusal_is_not_taken_for_a_ticket() -> None:
     grant = policy.spawn(SpawnAsk(None, (), amounts()), Time(0))
     with pytest.raises(InputError, match=r"^ticket: expected the ticket of a grant, got Grant\(node /\)$"):
         policy.settle(grant, Use(ONE), Time(1))
+
+
+@pytest.mark.parametrize("policy", SPECS)
+def test_a_ticket_of_another_policy_is_unknown_to_every_question(policy: str) -> None:
+    mine, other = Asked(SPECS[policy]), Asked(SPECS[policy])
+    before = mine.books()
+    asks: tuple[Callable[[], object], ...] = (
+        lambda: mine.policy.spawn(SpawnAsk(other.root, ((0, 0, 0),), amounts()), Time(2)),
+        lambda: mine.policy.admit(StepAsk(other.root, 1, 0, ONE), Time(2)),
+        lambda: mine.policy.would(StepAsk(other.root, 1, 0, ONE), Time(2)),
+        lambda: mine.policy.settle(other.step, Use(ONE), Time(2)),
+        lambda: mine.policy.close(other.root, Use(ONE), COMPLETED, Time(2)),
+        lambda: mine.policy.cancel(other.root, "stop", Time(2)),
+    )
+    for ask in asks:
+        with pytest.raises(UnknownTicket, match="was not given by this policy"):
+            ask()
+        assert mine.books() == before
