@@ -36,7 +36,7 @@ def answered(asked: dict[str, Any]) -> Any:
     if "drop" in asked:
         return OBJECTS.pop(asked["drop"], None) and None
     found = getattr(OBJECTS[asked["of"]], asked["call"])(*map(given, asked["given"]), **named)
-    return found if isinstance(found, (bool, int, float, str, type(None))) else repr(found)
+    return found if isinstance(found, (bool, int, float, str, type(None))) else {"repr": repr(found)}
 
 
 def main() -> None:

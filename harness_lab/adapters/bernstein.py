@@ -43,7 +43,8 @@ class Bernstein(Adapter):
         tags, ledger = self._made
         told = "".join(f", {name}={value!r}" for name, value in cap.items())
         note("from pathlib import Path")
-        made = f"SpendLedger(path=Path('ledger.jsonl'){told})"
+        note("from tempfile import mkdtemp")
+        made = f"SpendLedger(path=Path(mkdtemp(), 'ledger.jsonl'){told})"
         self._tags = watched(tags, "tags", made="CallTags()", needs=_NEEDS)
         self.ledger: Any = watched(ledger, "ledger", made=made, needs=_NEEDS)
 

@@ -25,6 +25,13 @@ class AnsweredThere(HarnessLabError):
     """A package in another Python raised; its words."""
 
 
+class Shown(str):
+    """An object that stays there, as it is shown there."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
 class There:
     """Another Python.
 
@@ -77,7 +84,8 @@ class There:
         said = json.loads(line)
         if "raises" in said:
             raise AnsweredThere(f"{said['raises']}: {said['text']}")
-        return said["value"]
+        value = said["value"]
+        return Shown(value["repr"]) if isinstance(value, dict) else value
 
     def make(self, where: str, **named: Any) -> Any:
         """Make an object of a class (``module:Class``) there, and return what stands for it here."""

@@ -8,6 +8,8 @@ handing out the reply of the call before, and the answer is yes if it wants the 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import io
 import weakref
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -95,6 +97,15 @@ class AskedLoop:
         self._loop.run_on()
 
 
+@cache
+def _printed(script: str, line: str) -> str:
+    """Return what a line prints after its script."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        exec(f"{script}\n{line}", {"__name__": "scenario"})  # noqa: S102 - a script of ours, on the package as it is
+    return said.getvalue().partition("\n")[0]
+
+
 def _stop(loop: Any, task: asyncio.Task[Any]) -> None:
     """Cancel a run where it stands."""
     if not task.done():
@@ -141,6 +152,13 @@ class LoopAdapter(Adapter):
             If the loop makes one call at a time.
         """
         raise NotApplicable(f"{self.name} makes one call at a time; calls at once are made by runs of their own")
+
+    @classmethod
+    def shows(cls, lines: list[str]) -> list[str]:
+        """Write behind each run what it prints: they are runs of their own, which the story did not end."""
+        endless = [line for line in lines if line.startswith("run(None")]
+        runs = [line for line in lines if line.startswith("run(") and line not in endless]
+        return [f"{line}  # {_printed(cls.script, line)}" if line in runs else line for line in lines]
 
     def before_call(self, call: Call) -> No | None:
         """Let the loop go on, and see whether it wants the model."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness_lab.adapters.protocol import Adapter, Call, Child, No, Used
-from harness_lab.adapters.registry import address, checked
+from harness_lab.adapters.registry import address, checked, limits_of, named
 from harness_lab.outcome import Shortfall
 from harness_lab.policies import PolicySpec
 from harness_lab.policies.protocol import StepAsk
+from harness_lab.policies.spec import ADDED
 
 if TYPE_CHECKING:
     from harness_lab.clock import Time
@@ -23,9 +25,9 @@ class AdapterSpec:
     Parameters
     ----------
     adapter : type of Adapter
-        Makes the limiter of a run.
+        Makes the limiter of a run; or its name (:func:`~harness_lab.adapters.registry.named`), as files have it.
     limits : tuple of (str, value)
-        Its limits by name (:data:`~harness_lab.adapters.protocol.LIMITS`).
+        Its limits by name (:data:`~harness_lab.adapters.protocol.LIMITS`); or a mapping.
 
     Raises
     ------
@@ -39,9 +41,24 @@ class AdapterSpec:
 
     many: ClassVar[bool] = True
     """A composition may hold several."""
+    foreign: ClassVar[bool] = True
+    """What it answers once other calls were refused is its own affair: nothing is read off, all is simulated."""
 
     def __post_init__(self) -> None:
+        if isinstance(self.adapter, str):
+            object.__setattr__(self, "adapter", named(self.adapter))
+        if isinstance(self.limits, Mapping):
+            object.__setattr__(self, "limits", tuple(self.limits.items()))
         checked(self.adapter, dict(self.limits))
+
+    def takes(self, limit: str) -> bool:
+        """Whether it has a limit of that name."""
+        return limit in limits_of(self.adapter)
+
+    def with_limit(self, limit: str, value: Any) -> AdapterSpec:
+        """Return a copy with one limit at a value; None: without it."""
+        rest = tuple(pair for pair in self.limits if pair[0] != limit)
+        return replace(self, limits=rest if value is None else (*rest, (limit, value)))
 
     def build(self, now: Time) -> AdapterModule:
         """Make a limiter with nothing used."""
@@ -144,15 +161,16 @@ def policy(adapter: str | type[Adapter], *, name: str = "", **limits: Any) -> Po
     Raises
     ------
     InputError
-        If there is no such adapter, its package is not there, it owns its loop, or it does not take such a limit.
+        If there is no such adapter, its package is not there, or it does not take such a limit.
 
     Examples
     --------
     >>> policy("check-then-add", calls=3).name
     'check-then-add'
     """
-    from harness_lab.adapters.registry import named
-
     found = named(adapter) if isinstance(adapter, str) else adapter
     spec = AdapterSpec(adapter=found, limits=tuple(limits.items()))
     return PolicySpec(name=name or found.name or found.__name__, modules=(spec,))
+
+
+ADDED["adapter"] = AdapterSpec  # experiment files may have [policies.adapter] from now on

@@ -261,6 +261,11 @@ class Adapter:
         """
         raise NotApplicable("the case is about another part of the package")
 
+    @classmethod
+    def shows(cls, lines: list[str]) -> list[str]:
+        """Return the lines that show a deviation, from those that were written down (:mod:`.watched`)."""
+        return lines
+
     def before_call(self, call: Call) -> str | No | None:
         """Say why a model call must not start; None: it may. What is taken here must be given back in `not_sent`."""
         return None

@@ -63,7 +63,7 @@ class PydanticAI(Adapter):
         given: dict[str, Any] = {"request_limit": calls} | {_FIELDS[n]: v for n, v in said.items() if v is not None}
         if cost_usd is not None:
             given["cost_limit"] = Decimal(repr(cost_usd))
-            note("from decimal import Decimal")
+        note("from decimal import Decimal")
         self.usage: Any = watched(RunUsage(), "usage", made="RunUsage()", needs=_NEEDS)
         self._limit(given)
 

@@ -86,7 +86,7 @@ def steps(
     as_json: Json = False,
 ) -> None:
     """Simulate one step more and less of each limit of a policy, on the same luck."""
-    from harness_lab.simulate import load_experiment
+    from harness_lab.cli.experiments import load_experiment
     from harness_lab.tune import one_step_more
 
     experiment = load_experiment(file)
@@ -161,7 +161,7 @@ def ceiling(
 
 
 def _both_ways(table: Settlements, channel: str, target: float, file: Path | None, *, as_json: bool) -> None:
-    from harness_lab.simulate import load_experiment
+    from harness_lab.cli.experiments import load_experiment
     from harness_lab.tune import ceiling_both_ways
 
     world = None if file is None else load_experiment(file)
@@ -227,7 +227,7 @@ def tune(
     as_json: Json = False,
 ) -> None:
     """Search the numbers of a policy, and confirm the winners on fresh draws."""
-    from harness_lab.simulate import load_experiment
+    from harness_lab.cli.experiments import load_experiment
     from harness_lab.tune import tune as search
 
     experiment = load_experiment(file)

@@ -24,11 +24,22 @@ def conformance(
     ] = None,
     case: Annotated[str | None, typer.Option("--case", help="Only the case with this id.")] = None,
     list_them: Annotated[bool, typer.Option("--list", help="Name what deviates, does not apply or failed.")] = False,
+    table: Annotated[
+        Path | None, typer.Option("--table", help="Write this table from stored answers of other people's limiters.")
+    ] = None,
+    answers: Annotated[
+        Path | None, typer.Option("--answers", help="Folder of those answers; 'conformance' beside the table if none.")
+    ] = None,
     as_json: Json = False,
 ) -> int:
     """Run behaviour cases of the systems brought together here. Exit code 1 if any failed."""
+    if table is not None:
+        return _write_table(table, table.parent / "conformance" if answers is None else answers)
     report = _run(cases, adapter, case)
     text = report.summary() + ("\n\n" + _listing(report) if list_them else "")
+    if adapter is not None:
+        show(text, report.to_data(), as_json=as_json)  # type: ignore[attr-defined]
+        return 1 if report.failed else 0
     counts = report.to_dict()
     rows = {"rows": [row for row in report.rows() if row["word"] != "passed"]}
     show(text, {**counts, **rows} if list_them else counts, as_json=as_json)
@@ -47,6 +58,19 @@ def _run(cases: Path | None, adapter: str | None, case: str | None) -> Report:
 
         return run_adapter(named(adapter), given)
     return run(given, area="unknown" if cases is None else cases.stem)
+
+
+def _write_table(file: Path, folder: Path) -> int:
+    """Write the table, and a page for each stored report beside it."""
+    from harness_lab.conformance.answers import read_answers
+    from harness_lab.conformance.table import page, table
+    from harness_lab.files import write_text
+
+    reports = read_answers(folder)
+    write_text(file, table(reports))
+    for report in reports:
+        write_text(folder / f"{report.adapter}.md", page(report))
+    return 0
 
 
 def _listing(report: Report) -> str:

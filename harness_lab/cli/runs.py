@@ -26,6 +26,7 @@ def sweep(
     file: File,
     ceiling: Annotated[str, typer.Argument(help="calls, tokens, input, fresh, cost or time.")],
     policy: Policy = None,
+    scenario: Annotated[str | None, typer.Option(help="Name of the scenario; the first if not given.")] = None,
     values: Annotated[
         str | None, typer.Option(help="Ceilings, separated by commas; else where outcomes change.")
     ] = None,
@@ -35,16 +36,17 @@ def sweep(
     as_json: Json = False,
 ) -> None:
     """Say what every value of one ceiling would do, from one simulation without it where that is exact."""
-    from harness_lab.simulate import load_experiment
+    from harness_lab.cli.experiments import load_experiment
     from harness_lab.simulate import sweep as run_sweep
 
     changes = {name: value for name, value in (("runs", runs), ("seed", seed)) if value is not None}
     experiment: Any = replace(load_experiment(file), **changes)  # type: ignore[arg-type]
     wanted = None if values is None else [_number(part) for part in values.split(",")]
-    found = run_sweep(experiment, ceiling, wanted, policy=policy)  # type: ignore[arg-type]
+    found = run_sweep(experiment, ceiling, wanted, policy=policy, scenario=scenario)  # type: ignore[arg-type]
     data = {
         "manifest": dict(found.manifest), "ceiling": found.ceiling, "policy": found.policy, "runs": found.runs,
-        "read_off": found.exact, "simulated_because": found.reasons, "curve": found.to_frame(),
+        "scenario": found.scenario, "read_off": found.exact, "simulated_because": found.reasons,
+        "curve": found.to_frame(),
     }  # fmt: skip
     _write(out, found.to_frame(), data)
     show(f"{found.summary()}\n\n{found.explain()}", data, as_json=as_json)
@@ -81,9 +83,9 @@ def explain(
     as_json: Json = False,
 ) -> None:
     """Replay one run of an experiment alone: every question, answer, settlement, refusal and stop."""
+    from harness_lab.cli.experiments import load_experiment
     from harness_lab.files import write_text
     from harness_lab.simulate import explain as replay_alone
-    from harness_lab.simulate import load_experiment
 
     found = replay_alone(load_experiment(file), run, policy=policy, scenario=scenario)
     if trace is not None:
@@ -100,6 +102,7 @@ def explain(
 
 def _policies(file: Path) -> list[PolicySpec]:
     """Read the policies of a TOML file; whatever else it holds is left alone."""
+    import harness_lab.adapters  # noqa: F401 - makes [policies.adapter] known
     from harness_lab.errors import InputError, ReadError
     from harness_lab.simulate.config import read_policy
     from harness_lab.simulate.config_errors import at

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from harness_lab.adapters import (
     Adapter,
-    LoopAdapter,
     NotApplicable,
     address,
     found_version,
@@ -66,10 +65,13 @@ class AdapterReport(Report):
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row a case: area, id, word, reason and the scenario that shows it."""
-        return [
-            {"area": r.area, "id": r.id, "word": r.word, "reason": r.reason, "scenario": r.scenario}
-            for r in self.results
-        ]
+        names = ("area", "id", "word", "reason", "scenario")
+        return [{name: getattr(result, name) for name in names} for result in self.results]
+
+    def to_data(self) -> dict[str, Any]:
+        """Return all of it as plain values; :func:`harness_lab.conformance.answers.from_data` reads them back."""
+        named = {"adapter": self.adapter, "package": self.package, "version": self.version}
+        return named | {"limits": dict(self.limits), "counts": self.to_dict(), "rows": self.rows()}
 
     def summary(self) -> str:
         """Return the counts as a plain table, under the name and version."""
@@ -177,8 +179,6 @@ def _told(adapter: type[Adapter], case: Case) -> Answer:
     missing = [limit for limit in limits if limit not in takes]
     if missing:
         raise NotApplicable(f"it has no limit of {', '.join(missing)} (it has {', '.join(takes)})")
-    if issubclass(adapter, LoopAdapter):
-        return adapter.observe(limits, steps)
     try:
         spec = policy(adapter, **limits)
     except HarnessLabError:
@@ -198,7 +198,7 @@ def _said(value: Any) -> str:
 def _scenario(adapter: type[Adapter], case: Case, lines: list[str]) -> str:
     """Return what shows a deviation: the package's own calls where they were written down, else the command."""
     if lines:
-        return "\n".join([f"# {case.get('about', case['id'])}", *_folded(lines)])
+        return "\n".join([f"# {case.get('about', case['id'])}", *_folded(adapter.shows(lines))])
     return f"harness-lab conformance --adapter {address(adapter)} --case {case['id']} --list"
 
 

@@ -42,6 +42,8 @@ MODULES: dict[str, type[Any]] = {
     "call_holds": CallHoldsSpec,
 }
 """Module specifications by kind."""
+ADDED: dict[str, type[Any]] = {}
+"""Kinds that a storey above adds when it is imported: somebody else's limiters, which no schema of ours promises."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +136,13 @@ class PolicySpec:
         return next((module for module in self.modules if module.kind == kind), None)
 
     def with_module(self, kind: str, **changes: Any) -> PolicySpec:
-        """Return a copy in which parameters of one module are changed."""
+        """Return a copy in which parameters of one module are changed.
+
+        Raises
+        ------
+        InputError
+            If the policy has no module of that kind, or the module no such parameter.
+        """
         found = self.module(kind)
         if found is None:
             raise InputError("module", expected=f"one of {[m.kind for m in self.modules]}", got=kind)
@@ -175,20 +183,22 @@ class PolicySpec:
 
 def _module(entry: Mapping[str, Any]) -> ModuleSpec:
     kind = entry.get("kind") if isinstance(entry, Mapping) else entry
-    if not isinstance(kind, str) or kind not in MODULES:
-        raise InputError("kind of module", expected=f"one of {', '.join(MODULES)}", got=kind)
+    known_kinds = {**MODULES, **ADDED}
+    if not isinstance(kind, str) or kind not in known_kinds:
+        raise InputError("kind of module", expected=f"one of {', '.join(known_kinds)}", got=kind)
+    made = known_kinds[kind]
     values = {key: value for key, value in entry.items() if key != "kind"}
-    known = {f.name for f in fields(MODULES[kind])} - {"kind", "observer"}
+    known = {f.name for f in fields(made)} - {"kind", "observer"}
     unknown = sorted(set(values) - known)
     if unknown:
         raise InputError(f"parameters of {kind}", expected=f"some of {', '.join(sorted(known))}", got=unknown)
     if "table" in values:
         values["table"] = FloorTable.from_dicts(values["table"])
-    required = [f.name for f in fields(MODULES[kind]) if f.default is MISSING and f.default_factory is MISSING]
+    required = [f.name for f in fields(made) if f.default is MISSING and f.default_factory is MISSING]
     missing = [name for name in required if name not in values]
     if missing:
         raise InputError(f"parameters of {kind}", expected=", ".join(required), got=sorted(values))
-    spec: ModuleSpec = MODULES[kind](**values)
+    spec: ModuleSpec = made(**values)
     return spec
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
@@ -34,6 +35,10 @@ ENDLESS: Final = 10**9
 """Calls that a shared ledger without a ceiling on calls allows."""
 _LEDGER: Final = {"calls": "max_steps", "cost": "max_cost_usd", "time": "max_seconds"}
 _POOL: Final = {"calls": "calls", "tokens": "tokens", "input": "input", "fresh": "fresh", "cost": "cost_usd"}
+_LIMITS: Final = {
+    "calls": "calls", "tokens": "tokens", "input": "input", "fresh": "fresh", "cost": "cost_usd", "time": "seconds"
+}  # fmt: skip
+"""The same in somebody else's limiter."""
 _REMEMBERS: Final = ("limits", "cache_ttl_s", "late_rate", "twice_rate")
 """What makes the answer to a call depend on other calls, or its settlement come later."""
 BLOCK: Final = 250
@@ -49,6 +54,7 @@ def sweep(
     values: npt.ArrayLike | None = None,
     *,
     policy: str | None = None,
+    scenario: str | None = None,
     confidence: float = 0.95,
     progress: Progress = None,
 ) -> Sweep:
@@ -57,15 +63,17 @@ def sweep(
     Parameters
     ----------
     experiment : Experiment
-        The world, its runs and their luck; the first scenario if there are several.
+        The world, its runs and their luck.
     ceiling : {"calls", "tokens", "input", "fresh", "cost", "time"}
         Which. Calls, cost and time are those of the shared ledger; tokens (all, prompt, newly presented) those of the
-        reservation pool, and so are calls and cost of a policy that has a pool and no ledger. A policy without the
-        module gets one.
+        reservation pool, and so are calls and cost of a policy that has a pool and no ledger. Where somebody else's
+        limiter (:mod:`harness_lab.adapters`) has such a limit, it is that one. A policy without the module gets one.
     values : array_like, optional
         Ceilings: calls, tokens, dollars or seconds. Default: up to 200 at which outcomes change.
     policy : str, optional
         Name of the policy whose ceiling it is; may be left out where there is one.
+    scenario : str, optional
+        Name of the scenario, one at a time; the first if None, and :meth:`Sweep.summary` says which it was.
     confidence : float, default 0.95
         Of the intervals.
     progress : bool, None or callable
@@ -83,7 +91,7 @@ def sweep(
         If a choice does not exist, or a value is negative or not finite.
     """
     check_confidence(confidence)
-    spec = named_policy(experiment.policies, policy)
+    spec, experiment = named_policy(experiment.policies, policy), experiment.in_scenario(scenario)
     given = None if values is None else _units(ceiling, values)
     base, reasons = with_ceiling(spec, ceiling, None), reasons_against(experiment, spec, ceiling)
     reporter = Reporter(progress, experiment.runs)
@@ -102,6 +110,10 @@ def sweep(
 
 def with_ceiling(spec: PolicySpec, ceiling: Ceiling, value: int | None) -> PolicySpec:
     """Return a policy with one ceiling at a value (calls, tokens, nano-dollars, nanoseconds), or without."""
+    foreign = _foreign(spec, ceiling)
+    if foreign is not None:
+        changed = foreign.with_limit(_LIMITS[ceiling], _plain(ceiling, value))
+        return replace(spec, modules=tuple(changed if module is foreign else module for module in spec.modules))
     module = _module(spec, ceiling)
     name, plain = (_LEDGER if module == "shared_ledger" else _POOL)[ceiling], _plain(ceiling, value)
     if module == "shared_ledger" and ceiling == "calls" and value is None:
@@ -119,6 +131,8 @@ def with_ceiling(spec: PolicySpec, ceiling: Ceiling, value: int | None) -> Polic
 def reasons_against(experiment: Experiment, spec: PolicySpec, ceiling: Ceiling) -> tuple[str, ...]:
     """Return why the outcomes under a ceiling cannot be read off runs without it; empty where they can."""
     found = []
+    if any(getattr(module, "foreign", False) for module in spec.modules):
+        found.append("a limiter of somebody else's is in it: what it answers after a refusal is its own affair")
     workload, provider = experiment._in(experiment.scene()[0])
     if spec.at_limit is not None:
         found.append("what happens at a limit (a wrap-up, a pause, a warning, another model) changes what comes after")
@@ -143,6 +157,12 @@ def reasons_against(experiment: Experiment, spec: PolicySpec, ceiling: Ceiling) 
         if pool is not None and (pool.grants != "as-asked" or pool.inside != "stop"):
             found.append("the pool grants less than asked, or only records")
     return tuple(found)
+
+
+def _foreign(spec: PolicySpec, ceiling: Ceiling) -> Any:
+    """Return the module of somebody else's limiter that has such a limit, None without one."""
+    limit = _LIMITS.get(ceiling, "")
+    return next((module for module in spec.modules if getattr(module, "foreign", False) and module.takes(limit)), None)  # type: ignore[attr-defined]
 
 
 def _module(spec: PolicySpec, ceiling: Ceiling) -> str:
