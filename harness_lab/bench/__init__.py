@@ -1,5 +1,9 @@
 """Measured speed, as ratios within one run: machines differ, ratios less."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from harness_lab.bench.analysis import question_ratios
 from harness_lab.bench.durable import durable_account_ratio
 from harness_lab.bench.enforcement import admit_settle_ratio, admit_settle_vs_prism
@@ -12,15 +16,39 @@ from harness_lab.bench.simulation import (
     time_exponent,
     workers2_speedup,
 )
+from harness_lab.errors import InputError
 
-__all__ = ["run_all"]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["BENCHES", "run_all"]
 
 
-def run_all(*, quick: bool = False) -> dict[str, dict[str, object]]:
-    """Run every benchmark.
+BENCHES: tuple[Callable[..., dict[str, Any]], ...] = (
+    admit_settle_ratio,
+    admit_settle_vs_prism,
+    durable_account_ratio,
+    conservation_share,
+    workers2_speedup,
+    sweep1000_vs_one_run,
+    time_exponent,
+    rss_growth,
+    question_ratios,
+    records_speed,
+    records_memory,
+    engine_ratios,
+)
+_MANY = (engine_ratios,)
+"""Those that measure several things at once, each with its name."""
+
+
+def run_all(*, quick: bool = False, only: Sequence[str] = ()) -> dict[str, dict[str, object]]:
+    """Run every benchmark, or some.
 
     Parameters
     ----------
+    only : sequence of str
+        Names of the benchmarks to run; none: all.
     quick : bool
         Smaller sizes and fewer repeats: a smoke test, not a figure to quote.
 
@@ -28,19 +56,18 @@ def run_all(*, quick: bool = False) -> dict[str, dict[str, object]]:
     -------
     dict
         By name: `value` (median), `low`, `high` (over repeats), `what` it is.
+
+    Raises
+    ------
+    InputError
+        If there is no benchmark of a name.
     """
-    benches = (
-        admit_settle_ratio,
-        admit_settle_vs_prism,
-        durable_account_ratio,
-        conservation_share,
-        workers2_speedup,
-        sweep1000_vs_one_run,
-        time_exponent,
-        rss_growth,
-        question_ratios,
-        records_speed,
-        records_memory,
-    )
-    found = {bench.__name__: bench(quick=quick) for bench in benches}
-    return found | engine_ratios(quick=quick)
+    names = [bench.__name__ for bench in BENCHES]
+    if unknown := [name for name in only if name not in names]:
+        raise InputError("only", expected=f"some of {', '.join(names)}", got=unknown[0])
+    found: dict[str, dict[str, object]] = {}
+    for bench in BENCHES:
+        if not only or bench.__name__ in only:
+            made = bench(quick=quick)
+            found |= made if bench in _MANY else {bench.__name__: made}
+    return found

@@ -73,7 +73,7 @@ def engine_ratios(*, quick: bool = False) -> dict[str, dict[str, object]]:
     if (fast := _fast(quick=quick, simpy=[s["simpy"] / calls for s in spent])) is not None:
         found["fast_vs_simpy"] = fast
     microseconds = {name: round(min(s[name] for s in spent) / calls * 1e6, 2) for name in spent[0]}
-    found["kernel_vs_simpy"] |= {"us_per_call": microseconds, "calls": calls}
+    found["kernel_vs_simpy"] |= {"us_per_call": microseconds, "calls": calls, "load": round(os.getloadavg()[0], 1)}
     return found
 
 

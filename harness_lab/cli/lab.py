@@ -22,12 +22,13 @@ _FRONT_ENDS = (
 
 def bench(
     quick: Annotated[bool, typer.Option("--quick", help="Smaller sizes and fewer repeats.")] = False,
+    only: Annotated[list[str] | None, typer.Option(help="Name of a benchmark to run; may be given again.")] = None,
     as_json: Json = False,
 ) -> None:
     """Measure speed on this machine, as ratios within one run."""
     from harness_lab.bench import run_all
 
-    results = run_all(quick=quick)
+    results = run_all(quick=quick, only=only or ())
     lines = [
         f"{name}: {entry['value']} [{entry['low']} .. {entry['high']}]  {entry['what']}"
         for name, entry in results.items()
