@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when numpy is: threads that wait for each other cost most
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -19,6 +19,7 @@ from harness_lab.analyze.ceilings import COLUMNS, CeilingChannel
 from harness_lab.analyze.distribution import distribution
 from harness_lab.analyze.frames import Data, Floats, amount, as_names, group_codes, nodes_of, numbers
 from harness_lab.analyze.grouping import AUTO, choose_cluster
+from harness_lab.analyze.parts import Parts, ask_by
 from harness_lab.analyze.runs import root_rows, run_table
 from harness_lab.analyze.sample import Sample, take
 from harness_lab.errors import InputError
@@ -63,6 +64,8 @@ class CapCheck:
         Whether a test says that limits depend on something, or tasks differ; None: cannot be told.
     n : int
         Runs.
+    parts : Parts or None
+        The same for each group of `by`.
     """
 
     channel: CeilingChannel
@@ -75,9 +78,12 @@ class CapCheck:
     dependent: bool | None
     n: int
     confidence: float
+    parts: Parts[CapCheck] | None = None
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per quantile: ``q, pooled, stratified`` with ends, ``worst_low, worst_high``."""
+        """Return one row per quantile: ``q, pooled, stratified`` with ends, ``worst_low, worst_high``; per group."""
+        if self.parts is not None:
+            return self.parts.to_frame()
         rows = []
         for q, one in self.pooled.items():
             low, high = self.worst[q]
@@ -87,7 +93,9 @@ class CapCheck:
         return pd.DataFrame(rows)
 
     def summary(self) -> str:
-        """Return the test and the quantiles in plain text."""
+        """Return the test and the quantiles in plain text, group by group."""
+        if self.parts is not None:
+            return self.parts.summary()
         word = {
             True: "depend on the task or its group",
             False: "are not seen to depend on task or group",
@@ -132,7 +140,8 @@ class CapCheck:
 
 def cap_check(
     settlements: Data, channel: CeilingChannel = "cost", *, groups: Sequence[str] = GROUPS,
-    quantiles: Sequence[float] = (0.5, 0.9), confidence: float = 0.95, cluster: str | None = AUTO,
+    quantiles: Sequence[float] = (0.5, 0.9), by: str | Sequence[str] | None = None, confidence: float = 0.95,
+    cluster: str | None = AUTO,
 ) -> CapCheck:  # fmt: skip
     """Test whether recorded limits depend on task, role or group, and bound quantiles however they were set.
 
@@ -146,6 +155,8 @@ def cap_check(
         Columns that limits may go with; those that are not recorded are left out.
     quantiles : sequence of float
         Quantiles of completion to give.
+    by : str or sequence of str, optional
+        Columns whose groups are tested by themselves, in ``parts``: the strata in which limits may be independent.
     confidence : float, default 0.95
         Of each interval; 1 less it is the error rate of the tests together.
     cluster : str or None, default "auto"
@@ -179,6 +190,9 @@ def cap_check(
         channel=channel, caps=int(np.unique(limit).size), tests=tests, early=early, dependent=dependent, n=sample.n,
         pooled={q: whole.quantile(q) for q in quantiles}, worst={q: _worst(sample, q) for q in quantiles},
         stratified={q: _stratified(sample, limit, q) for q in quantiles}, confidence=confidence,
+        parts=ask_by(settlements, by, lambda rows: cap_check(
+            rows, channel, groups=groups, quantiles=quantiles, confidence=confidence, cluster=cluster,
+        )),
     )  # fmt: skip
 
 

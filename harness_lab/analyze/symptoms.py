@@ -11,6 +11,7 @@ import pandas as pd
 
 from harness_lab.analyze.floors import floors
 from harness_lab.analyze.frames import Data, Ints, calls_of, column, label, nodes_of, numbers, parts_by, text
+from harness_lab.analyze.parts import Parts, ask_by
 from harness_lab.analyze.runs import _parents, _runs
 from harness_lab.stats.estimates import Estimate, check_confidence
 from harness_lab.stats.means import ratio
@@ -18,6 +19,8 @@ from harness_lab.stats.notes import notes_below
 from harness_lab.stats.shares import share
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.axes import Axes
 
     from harness_lab.analyze.frames import Bools
@@ -68,13 +71,18 @@ class Symptoms:
         Dearest first within each pattern.
     not_looked_for : tuple of str
         Patterns that the records cannot show, and why.
+    parts : Parts or None
+        The same for each group of `by`.
     """
 
     found: tuple[Symptom, ...]
     not_looked_for: tuple[str, ...]
+    parts: Parts[Symptoms] | None = None
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per symptom: ``what, where, count, spend_usd`` and the share's fields."""
+        """Return one row per symptom: ``what, where, count, spend_usd`` and the share's fields; the group in front."""
+        if self.parts is not None:
+            return self.parts.to_frame()
         rows = [
             {"what": one.what, "where": one.where, "count": one.count, "spend_usd": one.spend_usd, **one.found.record()}
             for one in self.found
@@ -88,7 +96,9 @@ class Symptoms:
         return plot_symptoms(self.to_frame(), ax=ax)
 
     def summary(self) -> str:
-        """Return the symptoms in plain text."""
+        """Return the symptoms in plain text, group by group."""
+        if self.parts is not None:
+            return self.parts.summary()
         lines = [f"- {one}" for one in self.found] or ["No symptom found."]
         return notes_below("\n".join(lines + [f"Not looked for: {why}." for why in self.not_looked_for]))
 
@@ -110,13 +120,17 @@ class Symptoms:
         return f"<pre>{escape(self.summary())}</pre>"
 
 
-def symptoms(settlements: Data, *, confidence: float = 0.95) -> Symptoms:
+def symptoms(
+    settlements: Data, *, by: str | Sequence[str] | None = None, confidence: float = 0.95
+) -> Symptoms:  # fmt: skip
     """Look for symptoms in records.
 
     Parameters
     ----------
     settlements : Settlements or DataFrame
         The nodes; call rows beside them show more.
+    by : str or sequence of str, optional
+        Columns whose groups of runs are looked at apart, in ``parts``; a run belongs to the group of its root.
     confidence : float, default 0.95
         Of the interval of each share; rows of one run are a cluster.
 
@@ -140,7 +154,8 @@ def symptoms(settlements: Data, *, confidence: float = 0.95) -> Symptoms:
             missing.append(why)
         else:
             found += sorted(patterns, key=lambda one: -(one.spend_usd or 0.0))
-    return Symptoms(found=tuple(found), not_looked_for=tuple(missing))
+    parts = ask_by(settlements, by, lambda rows: symptoms(rows, confidence=confidence))
+    return Symptoms(found=tuple(found), not_looked_for=tuple(missing), parts=parts)
 
 
 class _Look:

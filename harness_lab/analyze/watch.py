@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from harness_lab.analyze.frames import nodes_of
+from harness_lab.analyze.parts import Parts, ask_by
 from harness_lab.analyze.watch_ceilings import check_ceilings
 from harness_lab.analyze.watch_floors import check_floors
 from harness_lab.stats.notes import notes_below
@@ -87,12 +88,15 @@ class ConfigCheck:
         The change of spend; None without reference or where a side does not know its spend.
     rows : int
         Newer nodes.
+    parts : Parts or None
+        The ceilings and floors held against each group of `by` alone.
     """
 
     checked: tuple[Checked, ...]
     drift: Drift | None
     split: SpendSplit | None
     rows: int
+    parts: Parts[ConfigCheck] | None = None
 
     @property
     def stale(self) -> tuple[Checked, ...]:
@@ -100,7 +104,9 @@ class ConfigCheck:
         return tuple(one for one in self.checked if one.status == "stale")
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per assumption: ``what, status, found, n, suggestion``."""
+        """Return one row per assumption: ``what, status, found, n, suggestion``; the group in front."""
+        if self.parts is not None:
+            return self.parts.to_frame()
         names = ("what", "status", "found", "n", "suggestion")
         return pd.DataFrame([{name: getattr(one, name) for name in names} for one in self.checked], columns=list(names))
 
@@ -117,6 +123,8 @@ class ConfigCheck:
             lines += ["", self.drift.summary()]
         if self.split is not None:
             lines += ["", self.split.summary()]
+        if self.parts is not None:
+            lines += ["", "By group:", self.parts.summary()]
         return notes_below("\n".join(lines))
 
     def explain(self) -> str:
@@ -138,7 +146,7 @@ class ConfigCheck:
 
 def check_config(
     config: Config, against: Data, *, reference: Data | None = None, now_ns: int | None = None, alpha: float = 0.01,
-    cluster: str | None = "auto",
+    by: str | Sequence[str] | None = None, cluster: str | None = "auto",
 ) -> ConfigCheck:  # fmt: skip
     """Hold a tuned config against newer records.
 
@@ -154,6 +162,9 @@ def check_config(
         The instant that dates refer to, epoch nanoseconds; None: dates are not checked.
     alpha : float, default 0.01
         Error rate at which a promise is called broken, and of all tests for drift together.
+    by : str or sequence of str, optional
+        Columns whose groups the ceilings and floors are held against one by one, in ``parts``: a promise that holds for
+        all may be broken for one of them. Each group is tested at `alpha`.
     cluster : str or None, default "auto"
         As for :func:`harness_lab.analyze.distribution.distribution`.
 
@@ -177,7 +188,8 @@ def check_config(
             split = spend_split(reference, against, cluster=cluster)
         except InputError:
             split = None
-    return ConfigCheck(checked=tuple(checked), drift=moved, split=split, rows=len(nodes))
+    parts = ask_by(against, by, lambda rows: check_config(config, rows, now_ns=now_ns, alpha=alpha, cluster=cluster))
+    return ConfigCheck(checked=tuple(checked), drift=moved, split=split, rows=len(nodes), parts=parts)
 
 
 def _assumption(column: str, moved: bool | None, found: str, n: int) -> Checked:

@@ -21,10 +21,13 @@ import numpy as np
 import pandas as pd
 
 from harness_lab.analyze.frames import numbers
+from harness_lab.analyze.grouping import AUTO, choose_cluster
+from harness_lab.analyze.parts import Parts, ask_by
 from harness_lab.analyze.runs import run_table
 from harness_lab.analyze.wide import unit_of
 from harness_lab.errors import InputError
 from harness_lab.pricing import PriceTable
+from harness_lab.stats.clusters import cluster_effect
 from harness_lab.stats.distributions import Distribution
 from harness_lab.stats.estimates import check_confidence, with_unit
 from harness_lab.tune.knobs import check_metrics
@@ -35,7 +38,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from harness_lab.analyze.frames import Data, Floats
+    from harness_lab.analyze.frames import Bools, Data, Floats
     from harness_lab.simulate import Experiment
 
 Method = Literal["sobol", "morris"]
@@ -65,6 +68,12 @@ class Sensitivity:
         Evaluations, or recorded runs.
     confidence : float
         Of each interval.
+    clusters : int or None
+        Clusters that the intervals allow for; None: runs are independent.
+    note : str
+        Why there is no interval.
+    parts : Parts or None
+        The same for each group of `by`.
     """
 
     metric: str
@@ -74,9 +83,14 @@ class Sensitivity:
     best: dict[str, float]
     n: int
     confidence: float
+    clusters: int | None = None
+    note: str = ""
+    parts: Parts[Sensitivity] | None = None
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the importances."""
+        """Return the importances; the group in front."""
+        if self.parts is not None:
+            return self.parts.to_frame()
         return self.frame.copy()
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -88,8 +102,12 @@ class Sensitivity:
         return plot_best(frame, ax=ax, metric=f"importance for {self.metric} ({self.method})", filled="above 0")
 
     def summary(self) -> str:
-        """Return the importances and the worst case in plain text."""
-        lines = [f"{self.metric}, {self.method}, n = {self.n:,}:"]
+        """Return the importances and the worst case in plain text, group by group."""
+        if self.parts is not None:
+            return self.parts.summary()
+        within = "" if self.clusters is None else f", {self.clusters:,} clusters"
+        lines = [f"{self.metric}, {self.method}, n = {self.n:,}{within}:"]
+        lines += [f"No interval: {self.note}."] if self.note else []
         lines += [
             f"- {row.factor}: {row.importance:.3g} [{row.low:.3g}, {row.high:.3g}]" for row in self.frame.itertuples()
         ]
@@ -183,7 +201,8 @@ def sensitivity(
 
 def sensitivity_of_records(
     settlements: Data, inputs: Sequence[str] = ("calls", "input_total", "output", "nodes"), *,
-    metric: str = "cost_nusd", confidence: float = 0.95, seed: int = 0,
+    metric: str = "cost_nusd", by: str | Sequence[str] | None = None, confidence: float = 0.95, seed: int = 0,
+    cluster: str | None = AUTO,
 ) -> Sensitivity:  # fmt: skip
     """Rank recorded inputs of runs by how far knowing them moves a metric: Borgonovo's delta [3]_ on given data.
 
@@ -195,8 +214,12 @@ def sensitivity_of_records(
         Numeric columns of the run table.
     metric : str
         Another numeric column of the run table.
+    by : str or sequence of str, optional
+        Columns whose groups are answered by themselves, in ``parts``.
     confidence, seed
-        Of the intervals; of their resampling. Runs are taken as independent.
+        Of the intervals; of their resampling.
+    cluster : str or None, default "auto"
+        Column whose runs resemble each other: intervals are wider by the root of its design effect.
 
     Returns
     -------
@@ -205,22 +228,31 @@ def sensitivity_of_records(
     check_confidence(confidence)
     runs = run_table(settlements)
     table = np.stack([numbers(runs, name) for name in (*inputs, metric)], axis=1)
-    table = table[~np.isnan(table).any(axis=1)]
+    known: Bools = np.asarray(~np.isnan(table).any(axis=1))
+    labels = choose_cluster(runs[known], table[known, -1], cluster)[1]
+    table = table[known]
     keep = [k for k in range(len(inputs)) if np.unique(table[:, k]).size > 1]
     if len(table) < 50 or not keep:
         raise InputError("settlements", expected="at least 50 runs of known inputs that vary", got=len(table))
-    from_salib = _salib("analyze.delta")
+    from_salib = _salib("analyze.delta").analyze
     names = [inputs[k] for k in keep]
     problem = {"num_vars": len(keep), "names": names, "bounds": [[0.0, 1.0]] * len(keep)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = from_salib.analyze(problem, table[:, keep], table[:, -1], conf_level=confidence, seed=seed)
+        found = from_salib(problem, table[:, keep], table[:, -1], conf_level=confidence, seed=seed)
     word = "delta_balanced" if "delta_balanced" in found else "delta"  # SALib 1.6 tells two estimates apart
     value, reach = np.asarray(found[word]), np.asarray(found[f"{word}_conf"])
+    effect = None if labels is None else cluster_effect(table[:, -1], labels)
+    few = None if effect is None else effect.too_few()
+    reach = reach * (1.0 if effect is None else np.nan if few is not None else max(effect.design_effect, 1.0) ** 0.5)
     frame = _ranked(names, value, reach, first=np.asarray(found["S1"]))
     return Sensitivity(
-        metric=metric, method="delta", frame=frame, worst={}, best={}, n=len(table), confidence=confidence
-    )
+        metric=metric, method="delta", frame=frame, worst={}, best={}, n=len(table), confidence=confidence,
+        clusters=None if effect is None else effect.clusters, note="" if few is None else str(few),
+        parts=ask_by(settlements, by, lambda rows: sensitivity_of_records(
+            rows, inputs, metric=metric, confidence=confidence, seed=seed, cluster=cluster,
+        )),
+    )  # fmt: skip
 
 
 def scaled(experiment: Experiment, factors: Mapping[str, float]) -> Experiment:
