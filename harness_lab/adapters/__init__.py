@@ -9,7 +9,7 @@ from harness_lab.adapters.module import AdapterSpec, policy
 from harness_lab.adapters.observed import loop_agent
 from harness_lab.adapters.protocol import LIMITS, Adapter, Call, Child, No, NotApplicable, Used
 from harness_lab.adapters.registry import address, found_version, installed, limits_of, named, names
-from harness_lab.adapters.watched import note, noted, recorded, tried, watched
+from harness_lab.adapters.watched import note, noted, recorded, tried, unwatched, watched
 
 __all__ = [
     "LIMITS",
@@ -33,5 +33,6 @@ __all__ = [
     "policy",
     "recorded",
     "tried",
+    "unwatched",
     "watched",
 ]

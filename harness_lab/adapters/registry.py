@@ -24,6 +24,7 @@ _MODULES: Final[dict[str, str]] = {
     "prism-ai-harness": "prism",
     "hermes-agent": "hermes",
     "agent-tokenops": "tokenops",
+    "agentbudget": "agentbudget",
     "pydantic-ai": "pydantic_ai",
     "litellm": "litellm",
     "litellm-budget-manager": "litellm_budget_manager",

@@ -63,6 +63,11 @@ def watched(real: T, name: str, *, made: str, needs: str = "", asks: tuple[str, 
     return stand_in  # type: ignore[no-any-return]
 
 
+def unwatched(one: T) -> T:
+    """Return the object behind a stand-in; any other object itself."""
+    return getattr(one, "_real", one) if isinstance(one, _Watched) else one
+
+
 class _Watched:
     """Passes everything on; writes down calls, what they return or raise, and what is set."""
 
@@ -85,7 +90,7 @@ class _Watched:
 
         def call(*given: Any, **named: Any) -> Any:
             told = ", ".join([*map(repr, given), *(f"{key}={value!r}" for key, value in named.items())])
-            plain = [_real(one) for one in given]
+            plain = [unwatched(one) for one in given]
             line = f"{self._name}.{attribute}({told})"
             return tried(line, lambda: found(*plain, **_real_all(named)), shown=attribute in self._asks)
 
@@ -117,9 +122,5 @@ def tried(line: str, action: Callable[[], T], *, shown: bool = False) -> T:
     return result
 
 
-def _real(one: Any) -> Any:
-    return one._real if isinstance(one, _Watched) else one
-
-
 def _real_all(named: dict[str, Any]) -> dict[str, Any]:
-    return {key: _real(value) for key, value in named.items()}
+    return {key: unwatched(value) for key, value in named.items()}
