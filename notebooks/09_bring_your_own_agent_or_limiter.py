@@ -26,6 +26,9 @@ import asyncio
 
 import harness_lab as lab
 from harness_lab import widgets
+from harness_lab.adapters import Adapter, policy
+from harness_lab.conformance import run_adapter
+from harness_lab.policies import call_holds
 from harness_lab.simulate import Limiter, from_gallery, simulate_agent
 
 provider = from_gallery("coding-agent").provider
@@ -75,6 +78,42 @@ theirs = simulate_agent(
 )
 print(theirs.summary())
 
+# %% [markdown]
+# ## A limiter that only counts
+#
+# Most do: they are asked before a call and told after it. An adapter of a few lines makes a policy of one, which stands
+# beside ours in any experiment (docs/adapters.md; pydantic-ai, LiteLLM, LangGraph and more are there by name).
+
+
+# %%
+class Purse(Adapter):
+    """A counter in dollars that looks before a call and adds after it."""
+
+    name = "purse"
+
+    def __init__(self, *, cost_usd=None):
+        self.left = float("inf") if cost_usd is None else cost_usd
+
+    def before_call(self, call):
+        return "the purse is empty" if self.left <= 0 else None
+
+    def after_call(self, call, used):
+        self.left -= used.cost_usd or 0.0
+
+
+purse, cap = policy(Purse, cost_usd=0.1), call_holds(cost_usd=0.1)
+beside = simulate_agent(lead, provider=provider, policies=[cap, purse], runs=n_runs, seed=seed)
+print(lab.compare(beside.settlements).verdict())
+
+# %% [markdown]
+# What it means by a limit, held against the cases that every limiter is asked:
+
+# %%
+answers = run_adapter(Purse)
+for result in answers.results:
+    if result.area == "ruler" and result.word == "deviating":
+        print(f"{result.id}: {result.reason}")
+
 # %%
 panel = widgets.compare(ours)
 panel.picture.still()
@@ -83,4 +122,7 @@ panel.picture.still()
 ends = ours.settlements.nodes.query("parent.isna()").groupby("policy")["outcome"].value_counts()
 assert ends.sum() == 2 * n_runs
 assert (theirs.settlements.nodes.query("parent.isna()")["outcome"] != "completed").all()
+deviating = {result.id for result in answers.results if result.word == "deviating"}
+assert {"cost-at-once", "cost-last-call", "cost-unknown"} <= deviating
+assert not answers.failed
 print("Every claim holds.")
