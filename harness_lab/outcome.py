@@ -215,8 +215,16 @@ class Refusal:
         """The code of the first shortfall: the binding limit."""
         return self.shortfalls[0].code
 
+    @property
+    def no_size_fits(self) -> tuple[str, ...]:
+        """Channels in which one limit wants less and another more: no ask passes, and only another path can help."""
+        less = [short.channel for short in self.shortfalls if short.helps == "smaller"]
+        more = {short.channel for short in self.shortfalls if short.helps == "larger"}
+        return tuple(channel for channel in less if channel and channel in more)
+
     def __str__(self) -> str:
-        return "; ".join(map(str, self.shortfalls))
+        none = [f"no ask of {channel} fits, neither less nor more" for channel in self.no_size_fits]
+        return "; ".join([*map(str, self.shortfalls), *none])
 
 
 class Purpose:

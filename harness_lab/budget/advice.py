@@ -53,7 +53,22 @@ def advice(refusal: Refusal, *, fields: Mapping[str, str] | None = None) -> str:
     >>> print(advice(ReservationPool(amounts(calls=58)).reserve(amounts(calls=100)), fields={"calls": "max_steps"}))
     budget-exhausted: of max_steps the conserved pool has 58 left and 100 were asked for: at most 58 fits.
     """
-    return " ".join(f"{short.code}: {_sentence(short, fields or {})}." for short in refusal.shortfalls)
+    stuck, names = refusal.no_size_fits, fields or {}
+    said = [f"{short.code}: {_sentence(short, names)}." for short in refusal.shortfalls if short.channel not in stuck]
+    return " ".join([*(_no_size(refusal, channel, names) for channel in stuck), *said])
+
+
+def _no_size(refusal: Refusal, channel: str, fields: Mapping[str, str]) -> str:
+    """Say that less fits the pool, and more the path, and nothing both."""
+    here = [short for short in refusal.shortfalls if short.channel == channel]
+    codes = " and ".join(short.code for short in here)
+    free = min(max(0, short.free or 0) for short in here if short.helps == "smaller")
+    needs = max(short.limit or 0 for short in here if short.helps == "larger")
+    name = fields.get(channel, channel)
+    return (
+        f"{codes}: no ask of {name} fits: this path has never worked with less than {needs}, and {free} are left: "
+        "take a path that needs less, or do the work here."
+    )
 
 
 def _sentence(short: Shortfall, fields: Mapping[str, str]) -> str:

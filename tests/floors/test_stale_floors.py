@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from harness_lab.analyze import floors
+from harness_lab.budget import advice
 from harness_lab.clock import Time
 from harness_lab.errors import InputError
 from harness_lab.floors import FloorKey, FloorRow, FloorTable, preflight
@@ -27,6 +28,7 @@ from harness_lab.policies import (
     compose,
     locked,
     period_budget,
+    reservation_pool,
     runtime_floors,
     shared_ledger,
     tree_limits,
@@ -161,3 +163,28 @@ def test_derived_floors_carry_the_fields_of_their_context() -> None:
     table = floors(nodes.assign(context="c1", context_fields=json.dumps(WAS))).to_table()
     assert dict(table.rows[0].context_fields) == WAS
     assert "client '1.0' -> '1.1'" in preflight(table, NEW, 4000, context_fields=IS).stale
+
+
+def test_below_the_floor_and_above_the_pool_neither_less_nor_more_is_advised() -> None:
+    table = FloorTable((FloorRow(key=OLD, floor=5000, n=6),))
+    policy = compose(reservation_pool(input=3000, calls=1), runtime_floors(table)).start()
+    root: Any = policy.spawn(SpawnAsk(None, (), amounts()), Time(0))
+    refused: Any = policy.spawn(SpawnAsk(root.ticket, ((0, 0, 0),), amounts(input=4000, calls=2), OLD), Time(0))
+    assert [(short.channel, short.helps) for short in refused.shortfalls][1:] == [
+        ("input", "smaller"),
+        ("input", "larger"),
+    ]
+    assert refused.no_size_fits == ("input",)
+    assert str(refused).endswith("no ask of input fits, neither less nor more")
+    told = advice(refused)
+    assert "no ask of input fits: this path has never worked with less than 5000, and 3000 are left" in told
+    assert ("ask for more" in told, "well under 3000" in told, "at most 1 fits" in told) == (False, False, True)
+
+
+@pytest.mark.parametrize(("pool", "word"), [(9000, "ask for more"), (3000, "well under 3000")])
+def test_one_of_the_two_alone_is_advised_as_before(pool: int, word: str) -> None:
+    floors = FloorTable((FloorRow(key=OLD, floor=5000 if pool > 4000 else 100, n=6),))
+    policy = compose(reservation_pool(input=pool), runtime_floors(floors)).start()
+    root: Any = policy.spawn(SpawnAsk(None, (), amounts()), Time(0))
+    refused: Any = policy.spawn(SpawnAsk(root.ticket, ((0, 0, 0),), amounts(input=4000), OLD), Time(0))
+    assert (refused.no_size_fits, word in advice(refused)) == ((), True)
