@@ -46,6 +46,9 @@ def choose_engine(
     """
     if wanted not in WANTED:
         raise InputError("engine", expected=f"one of {', '.join(WANTED)}", got=wanted)
+    stuck = [type(fault).__name__ for fault in getattr(workload, "faults", ()) if fault.kernel_only]
+    if wanted == "asyncio" and stuck:
+        raise InputError("engine", expected=f"kernel, or auto, for {', '.join(stuck)}", got=wanted)
     if wanted in ("kernel", "asyncio"):
         return Choice(wanted, "asked for")
     reason = _against(workload, provider, policy, keeps)

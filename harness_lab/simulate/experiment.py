@@ -230,6 +230,17 @@ class Experiment:
         """Return the scenarios; the experiment's own world if there are none."""
         return self.scenarios or (Scenario(name=self.name),)
 
+    def in_scenario(self, scenario: str | None = None) -> Experiment:
+        """Return the experiment in one scenario only, the first if None; the same luck.
+
+        Raises
+        ------
+        InputError
+            If there is no scenario of that name.
+        """
+        one = self._named(scenario)
+        return replace(self, scenarios=(one,)) if self.scenarios else self
+
     def meets(self) -> bool:
         """Whether runs meet one another, many at once in a period; then periods are independent, and runs are not."""
         return any(self._in(scenario)[0].arrivals is not None for scenario in self.scene())
@@ -270,15 +281,18 @@ class Experiment:
         InputError
             If there is no scenario of that name.
         """
-        scene = {one.name: one for one in self.scene()}
-        name = next(iter(scene)) if scenario is None else scenario
-        if name not in scene:
-            raise InputError("scenario", expected=f"one of {', '.join(scene)}", got=name)
-        workload, provider = self._in(scene[name])
+        workload, provider = self._in(self._named(scenario))
         world = self._compiled(workload, provider)
         if fast:
             world.constants = fast_engine.constants(workload, provider)
         return world
+
+    def _named(self, scenario: str | None) -> Scenario:
+        scene = {one.name: one for one in self.scene()}
+        name = next(iter(scene)) if scenario is None else scenario
+        if name not in scene:
+            raise InputError("scenario", expected=f"one of {', '.join(scene)}", got=name)
+        return scene[name]
 
     def _compiled(self, workload: Workload, provider: MockProvider) -> World:
         return build_world(workload, provider, self.seed)

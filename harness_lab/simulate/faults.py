@@ -34,7 +34,15 @@ DIED = End(Outcome.FAILED, None, Cause.INFRASTRUCTURE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """Nothing goes wrong: what each fault changes is what it overrides."""
+    """Nothing goes wrong: what each fault changes is what it overrides.
+
+    Attributes
+    ----------
+    kernel_only : bool
+        Whether the asyncio engine cannot do it.
+    """
+
+    kernel_only = False
 
     def started(self, key: int) -> ActiveFault:
         """Return the fault at work in one world, whose luck is named by `key`."""
@@ -134,12 +142,14 @@ class ParentCancelled(Fault):
 
     Notes
     -----
-    On the kernel only: the asyncio engine refuses it.
+    On the kernel only: an experiment with it refuses ``engine="asyncio"`` before anything is simulated, and
+    ``engine="auto"`` takes the kernel.
     """
 
     chance: float
     after_s: Distribution
     agents: tuple[str, ...] = ()
+    kernel_only = True
 
     def __post_init__(self) -> None:
         _check_chance(self.chance)

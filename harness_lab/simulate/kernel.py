@@ -169,17 +169,17 @@ class Kernel:
             elif ready:
                 process, epoch, value = ready.popleft()
             elif heap and (heap[0][0] == now or not (handover or starts)):
-                when, _, _, process, epoch = heappop(heap)
+                when, _, _, due, epoch = heappop(heap)
                 if epoch < 0:
-                    if process.callback is not None:
+                    if due.callback is not None:
                         self.now = now = when
                         self.events += 1
-                        process.callback()
+                        due.callback()
                     continue
-                if process.epoch != epoch:
+                if due.epoch != epoch:
                     continue
                 self.now = now = when
-                value = None
+                process, value = due, None
             elif handover:
                 process, epoch, value = handover.popleft()
             elif starts:

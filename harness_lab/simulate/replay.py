@@ -32,7 +32,7 @@ from harness_lab.simulate.virtual_loop import VirtualLoop
 from harness_lab.simulate.worlds import EPOCH_NS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from harness_lab.agents.ports import Runtime
     from harness_lab.policies import Policy, PolicySpec
@@ -87,6 +87,10 @@ class ReplayWorld(World):
             if (self.runs[run].start_ns or 0) < before:
                 self.marks.append((run, self.runs[run].name, OVERLAPS))
         return super().block(_Opened(spec, self.runs), ordered, **options)  # type: ignore[arg-type]
+
+    def each(self, runs: Sequence[Any]) -> Iterator[Any]:
+        """Yield runs one by one: nothing of them is drawn."""
+        return iter(runs)
 
     def _on_kernel(self, run: Any, policy: Policy, rows: Rows, keep_calls: bool) -> None:
         runtime = SimRuntime()

@@ -29,6 +29,8 @@ class Sweep:
         Which: calls, tokens, input, fresh, cost, time.
     policy : str
         The policy whose ceiling it is.
+    scenario : str or None
+        The one scenario in which it was looked at; None where the experiment has none.
     frame : DataFrame
         One row a value; see :meth:`to_frame`.
     runs : int
@@ -46,6 +48,7 @@ class Sweep:
 
     ceiling: str
     policy: str
+    scenario: str | None
     frame: pd.DataFrame
     runs: int
     exact: int
@@ -63,8 +66,9 @@ class Sweep:
         exact = sum(run.outcomes is not None and bool(run.outcomes.sure[-1]) for run in runs)
         table = Table(experiment, spec, ceiling, runs)
         return cls(
-            ceiling=ceiling, policy=spec.name, frame=table.curve(values, confidence), runs=len(runs), exact=exact,
-            reasons=reasons, confidence=confidence, manifest=table.manifest(), _table=table,
+            ceiling=ceiling, policy=spec.name, scenario=_only(experiment), runs=len(runs), exact=exact,
+            frame=table.curve(values, confidence), reasons=reasons, confidence=confidence, manifest=table.manifest(),
+            _table=table,
         )  # fmt: skip
 
     def to_frame(self) -> pd.DataFrame:
@@ -100,12 +104,15 @@ class Sweep:
         """Return the curve in a few lines, and how it was got."""
         unit = UNITS.get(self.ceiling, (self.ceiling, 1))[0]
         lines = [
-            f"{len(self.frame):,} ceilings on {self.ceiling} of {self.policy}, {self.runs:,} runs each; {self._how()}. "
+            f"{len(self.frame):,} ceilings on {self._what()}, {self.runs:,} runs each; {self._how()}. "
             "Assumes oblivious agents."
         ]
         places = np.unique(np.linspace(0, len(self.frame) - 1, min(9, len(self.frame))).astype(int))
         lines += [self._line(row, unit) for row in self.frame.iloc[places].to_dict("records")]
         return "\n".join(lines)
+
+    def _what(self) -> str:
+        return f"{self.ceiling} of {self.policy}" + ("" if self.scenario is None else f" in scenario {self.scenario}")
 
     def _line(self, row: Mapping[Any, Any], unit: str) -> str:
         value = f"${row['ceiling']:,.4g}" if unit == "$" else f"{row['ceiling']:,.6g} {unit}"
@@ -151,7 +158,11 @@ class Sweep:
         return ax
 
     def __repr__(self) -> str:
-        return f"Sweep({self.ceiling} of {self.policy}, {len(self.frame)} values, {self.runs:,} runs)"
+        return f"Sweep({self._what()}, {len(self.frame)} values, {self.runs:,} runs)"
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(self.summary())}</pre>"
+
+
+def _only(experiment: Experiment) -> str | None:
+    return experiment.scenarios[0].name if experiment.scenarios else None

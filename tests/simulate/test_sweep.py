@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from harness_lab.bench.trees import tree_experiment
 from harness_lab.datasets import data_dir
 from harness_lab.errors import InputError
 from harness_lab.policies import (
@@ -24,7 +25,7 @@ from harness_lab.policies import (
     unlimited,
 )
 from harness_lab.providers.profile import RateLimits
-from harness_lab.simulate import load_experiment
+from harness_lab.simulate import Scenario, load_experiment
 from harness_lab.simulate.profile import Reaction, Retry
 from harness_lab.simulate.sweep import sweep, with_ceiling
 from harness_lab.simulate.sweep_table import run_outcomes
@@ -189,3 +190,15 @@ def test_a_provider_that_limits_rates_is_simulated(busy: Experiment) -> None:
     found = sweep(slow, "calls", [3, 9])
     assert "the provider remembers" in found.reasons[0]
     pd.testing.assert_frame_equal(found.at(9), simulated(slow, unlimited(), "calls", 9), check_dtype=False)
+
+
+def test_a_sweep_looks_at_one_scenario_and_says_which() -> None:
+    one = tree_experiment(12)
+    flat = replace(one.workload, root="child")
+    several = replace(one, scenarios=(Scenario(name="deep"), Scenario(name="flat", workload=flat)))
+    found = sweep(several, "calls", [3, 5], scenario="flat")
+    pd.testing.assert_frame_equal(found.frame, sweep(replace(one, workload=flat), "calls", [3, 5]).frame)
+    assert "in scenario flat" in found.summary()
+    assert sweep(several, "calls", [3]).scenario == "deep"
+    with pytest.raises(InputError, match=r"^scenario: expected one of deep, flat, got 'none'"):
+        sweep(several, "calls", [3], scenario="none")
