@@ -94,6 +94,12 @@ class CallBound(tuple[int | None, ...]):
         return self[-1]
 
 
+_HOW_TO_TRUST = (
+    "Name its price, CapPrices({model: {...}}), or trust a table of this day and content, "
+    "CapPrices.from_table(table, trust=PricePin.of(table))"
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PricePin:
     """Somebody else's price table, named exactly: its day and the digest of its content.
@@ -248,8 +254,8 @@ class CapPrices:
         if name not in self.models:
             near = get_close_matches(name, list(self.models), n=1, cutoff=0.7)
             meant = f"; did you mean {near[0]!r}?" if near else ""
-            words = f"no price for {name!r} in the prices of {self.source}{meant}"
-            return (_short(Code.COST_CAP_PRICE_MISSING, words),)
+            words = f"no price for {name!r} among those that are trusted ({self.source}){meant}"
+            return (_short(Code.COST_CAP_PRICE_MISSING, f"{words}. {_HOW_TO_TRUST}"),)
         return (_short(Code.COST_CAP_PRICE_UNTRUSTED, self.untrusted),) if self.untrusted else ()
 
 

@@ -270,3 +270,12 @@ def test_no_bill_lies_above_the_bound(
     billed = terms.cost_nusd(TokenCounts(input_fresh=fresh, cache_read=read, cache_write=write, output=min(output)))
     assert billed is not None
     assert billed <= terms.worst_nusd(sum(split) + unused, max(output))
+
+
+def test_a_model_without_a_trusted_price_is_refused_with_how_to_trust_one() -> None:
+    (short,) = (
+        CapPrices({"m": {"inputPerMTok": 1.0, "outputPerMTok": 2.0}}).bound("n", TEXT, output_ceiling=1).shortfalls
+    )
+    assert short.code == "cost-cap-price-missing"
+    assert short.detail.startswith("no price for 'n' among those that are trusted (by hand). Name its price")
+    assert "CapPrices.from_table(table, trust=PricePin.of(table))" in short.detail
