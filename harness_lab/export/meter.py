@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Whose = Literal["tree", "node", "root", "child"]
 Trips = Literal["reached", "passed"]
+Counts = Literal["attempts", "replies", "starts"]
 
 _CODES = {"calls": Code.STEPS_EXHAUSTED, "cost": Code.COST_EXHAUSTED}
 
@@ -41,6 +42,10 @@ class MeterSpec:
     trips : {"reached", "passed"}
         Whether the next call is refused once a limit is reached, or only once it is passed. Calls always trip when
         reached.
+    counts : {"attempts", "replies", "starts"}
+        What a call is: each attempt, once it ended; only one that came back, where failed ones are tried again below
+        the loop or end it; each attempt as it starts, so that those at once cannot pass the limit together. What a call
+        used counts when it ended, whatever came of it.
     """
 
     calls: int | None = None
@@ -50,6 +55,7 @@ class MeterSpec:
     cost_usd: float | None = None
     whose: Whose = "tree"
     trips: Trips = "reached"
+    counts: Counts = "attempts"
     kind: str = "meter"
 
     many: ClassVar[bool] = True
@@ -57,7 +63,8 @@ class MeterSpec:
 
     def __post_init__(self) -> None:
         self.limits()
-        for name, choices in (("whose", get_args(Whose)), ("trips", get_args(Trips))):
+        switches = {"whose": Whose, "trips": Trips, "counts": Counts}
+        for name, choices in ((name, get_args(kind)) for name, kind in switches.items()):
             if getattr(self, name) not in choices:
                 raise InputError(name, expected=f"one of {', '.join(choices)}", got=getattr(self, name))
 
@@ -79,12 +86,13 @@ class Meter:
 
     asks_spawn = True
     asks_step = True
-    __slots__ = ("_limited", "_passed", "_whose", "index")
+    __slots__ = ("_counts", "_limited", "_passed", "_whose", "index")
 
     def __init__(self, spec: MeterSpec) -> None:
         self._limited = [(channel, limit) for channel, limit in enumerate(spec.limits()) if limit is not None]
         self._whose = spec.whose
         self._passed = spec.trips == "passed"
+        self._counts = spec.counts
         self.index = 0
 
     def short(self, ask: Ask, now: Time) -> tuple[Shortfall, ...]:
@@ -101,8 +109,11 @@ class Meter:
         )
 
     def hold(self, ticket: Ticket, now: Time) -> None:
-        """Give a node its counter; a step holds nothing."""
+        """Give a node its counter; a step holds nothing, and counts where starts do."""
         if type(ticket.ask) is not SpawnAsk:
+            counted: list[int] | None = ticket.memory[self.index]
+            if self._counts == "starts" and counted is not None and ticket.ask.kind != "tool":
+                counted[CALLS] += ticket.ask.count
             return
         parent = ticket.parent
         if self._whose == "tree" and parent is not None:
@@ -120,7 +131,8 @@ class Meter:
         if counted is None:
             return
         calls = use.spent[CALLS]
-        counted[CALLS] += ask.count if calls is None else calls
+        if self._counts == "attempts" or (self._counts == "replies" and use.status == "completed"):
+            counted[CALLS] += ask.count if calls is None else calls
         for channel, _ in self._limited:
             if channel != CALLS:
                 counted[channel] += use.spent[channel] or 0

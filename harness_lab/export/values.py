@@ -118,7 +118,7 @@ def _of_module(module: Any) -> Iterator[Value]:
         if label in _ABOUT and getattr(module, _ABOUT[label]) is None:
             continue
         if module.kind == "meter":  # a policy may hold several, told apart by whose they are
-            if name == "whose":
+            if name in ("whose", "counts"):
                 continue
             label = f"meter:{module.whose}.{name}" if quantity is not None else label
         yield Value(name=label, amount=amount, quantity=quantity, scope=scope)

@@ -55,11 +55,18 @@ def test_one_limit_of_steps_is_another_count_for_every_graph() -> None:
 
 
 def test_what_is_counted_alike_is_carried_without_a_search_and_no_run_differs() -> None:
-    found = made("prism", "litellm", (("max_steps", 40),), workload="coding-agent")
-    assert found.written.settings["max_iterations"] == 40
+    found = made("prism", "pydantic-ai", (("max_steps", 40),), workload="coding-agent")
+    assert found.written.settings["request_limit"] == 40
     assert (found.searched, found.in_vain) == ((), ())
     assert found.differing.value == 0
     assert "Treated differently: 0 [0, 0.08762] (95 %, n = 40, Wilson)" in found.summary()
+
+
+def test_a_session_that_counts_a_call_when_it_starts_ends_runs_that_a_ledger_lets_go_on() -> None:
+    found = made("prism", "litellm", (("max_steps", 40),), workload="coding-agent")
+    assert found.written.settings["max_iterations"] == 40
+    assert 0 < found.differing.value < 0.5
+    assert found.kinds["ended earlier"].value == found.differing.value
 
 
 def test_the_answer_in_the_docs_is_the_one_that_is_given() -> None:
@@ -70,7 +77,7 @@ def test_the_answer_in_the_docs_is_the_one_that_is_given() -> None:
 
 
 def test_a_ledger_that_is_used_up_refuses_a_childs_start_and_a_session_only_its_first_call() -> None:
-    found = made("prism", "litellm", (("max_steps", 40),))
+    found = made("prism", "pydantic-ai", (("max_steps", 40),))
     assert found.kinds["start let in"].value == found.differing.value > 0
     assert found.ends.value == 0
 

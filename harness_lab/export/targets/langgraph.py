@@ -51,7 +51,7 @@ def langgraph(steps: StepModel = AGENT_AND_TOOLS) -> Target:
 
     def model(values: Values) -> tuple[ModuleSpec, ...]:
         limit = values.get(KEYS[0])
-        return () if limit is None else meter(calls=amount.read(limit), whose="node")
+        return () if limit is None else meter(calls=amount.read(limit), whose="node", counts="replies")
 
     return Target(
         name="langgraph", title="LangGraph", version="1.2.24", knobs=(knob,), model=model, rest=_extra,

@@ -170,7 +170,7 @@ _AXES = (
 
 def _model(values: Values) -> tuple[ModuleSpec, ...]:
     """Return a session's limits, and the budgets that stand in a calendar's windows."""
-    session = (*meter(calls=values.get(TURNS)), *meter(cost_usd=values.get(DOLLARS)))
+    session = (*meter(calls=values.get(TURNS), counts="starts"), *meter(cost_usd=values.get(DOLLARS)))
     return (*session, *period_budgets(values.get(BUDGETS, ())))
 
 

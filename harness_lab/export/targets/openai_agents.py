@@ -45,7 +45,7 @@ def _extra(draft: Draft) -> None:
 
 
 def _model(values: Values) -> tuple[ModuleSpec, ...]:
-    return meter(calls=values.get("max_turns"), whose="node")
+    return meter(calls=values.get("max_turns"), whose="node", counts="replies")
 
 
 def _agents(values: Values) -> tuple[AgentLimits, ...]:

@@ -14,7 +14,7 @@ from harness_lab.policies import iteration_budget
 if TYPE_CHECKING:
     from harness_lab.policies import ModuleSpec
 
-_RUN = "one run, and every agent that is handed its usage (usage=ctx.usage)"
+_RUN = "one run, and every agent that is handed its usage and these limits (usage=ctx.usage, usage_limits=...)"
 _AFTER = (
     "checked after each response against what it has used, so that the response that crosses it is paid for and lost"
 )
@@ -50,7 +50,7 @@ def _extra(draft: Draft) -> None:
 
 def _model(values: Values) -> tuple[ModuleSpec, ...]:
     calls, tools, prompt, tokens, cost = (values.get(key) for key in LIMITS)
-    found = meter(calls=calls) + meter(input=prompt, tokens=tokens, cost_usd=cost, trips="passed")
+    found = meter(calls=calls, counts="replies") + meter(input=prompt, tokens=tokens, cost_usd=cost, trips="passed")
     return found if tools is None else (*found, *iteration_budget(tools, counts="tool-calls", whose="tree").modules)
 
 
