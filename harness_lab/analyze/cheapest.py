@@ -1,4 +1,10 @@
-"""The ceiling that costs least when a run that does not complete has a price."""
+"""The ceiling that costs least when a run that does not complete has a price.
+
+References
+----------
+.. [1] Wolter, K. M. (2007). Introduction to Variance Estimation, 2nd ed., chapter 2 (random groups). Springer.
+   https://doi.org/10.1007/978-0-387-35099-8
+"""
 
 from __future__ import annotations
 
@@ -24,13 +30,15 @@ from harness_lab.stats.paired import paired_difference
 from harness_lab.stats.skewed import skewed_p, skewness
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from matplotlib.axes import Axes
 
 MAX_CANDIDATES: Final = 60
 FOLDS: Final = 5
 MIN_RUNS: Final = 50
+MAX_UNITS: Final = 10_000
+GROUPS_OF_RUNS: Final = 1000
 
 _OWN: Final[dict[CeilingChannel, tuple[str, ...]]] = {
     "cost": ("cost", "spend"), "calls": ("step", "iteration", "turn"), "input": ("input", "token"),
@@ -301,20 +309,11 @@ class _Task:
         self, tried: Attempts, rates: tuple[Floats, Floats], best: int, labels: Ints | None
     ) -> Bools:  # fmt: skip
         """Return which candidates cannot be told from the best: a paired skew-corrected t, over whole clusters."""
-        n, means = tried.n, self._expected(*rates)
-        gaps: Iterable[Floats]
-        if labels is None:
-            units, df = n, n - 1.0
-            mine = self._cost(*tried.runs(best), (rates[0][best], rates[1][best]))
-            gaps = (
-                _difference(self._cost(*tried.runs(k), (rates[0][k], rates[1][k])), mine + (means[k] - means[best]))
-                for k in range(means.size)
-            )
-        else:
-            sizes = np.bincount(labels).astype(np.float64)
-            units, df = sizes.size, max(effective_clusters(sizes) - 1, 1.0)
-            cost = self._cost(*tried.sums(labels, units), rates, sizes[:, None])
-            gaps = _difference(cost, cost[:, best : best + 1] + sizes[:, None] * (means - means[best])).T * (units / n)
+        n, means, group = tried.n, self._expected(*rates), _units(tried.n, labels)
+        sizes = np.bincount(group).astype(np.float64)
+        units, df = sizes.size, max((sizes.size if labels is None else effective_clusters(sizes)) - 1.0, 1.0)
+        cost = self._cost(*tried.sums(group, units), rates, sizes[:, None])
+        gaps = _difference(cost, cost[:, best : best + 1] + sizes[:, None] * (means - means[best])).T * (units / n)
         alike: Bools = np.ones(means.size, dtype=np.bool_)
         for k, gap in enumerate(gaps):
             se = float(np.sqrt((gap @ gap) / max(units - 1, 1) / units))
@@ -329,6 +328,13 @@ class _Task:
             channel=self.channel, failure_usd=self.failure, retries=self.retries, ceiling=None, cost=none, without=none,
             saving=none, alike=None, curve=pd.DataFrame(), beyond=None, n=n, parts=parts or {},
         )  # fmt: skip
+
+
+def _units(n: int, labels: Ints | None) -> Ints:
+    """Return what is drawn independently: clusters, runs, or, of many runs, a thousand random groups of them [1]_."""
+    if labels is not None:
+        return labels
+    return np.arange(n) if n <= MAX_UNITS else np.random.default_rng(0).permutation(n) % GROUPS_OF_RUNS
 
 
 def _least(cost: Floats) -> Any:

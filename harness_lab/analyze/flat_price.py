@@ -29,6 +29,8 @@ from harness_lab.stats.shares import share
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from matplotlib.axes import Axes
+
 MIN_RUNS: Final = 30
 MIN_CLUSTERS: Final = 40
 """With fewer clusters nothing is said about the tail of a month."""
@@ -92,6 +94,17 @@ class FlatPrice:
                 place = {"group": label(key), "price_usd": one.price_usd, "figure": name, "unit": found.unit}
                 rows.append(place | found.record())
         return pd.DataFrame(rows)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the cost of a run beside its price, for each group; see :mod:`harness_lab.plots.money`."""
+        from harness_lab.plots.money import plot_flat_price, price_text
+
+        rows = []
+        for key, one in (self.parts or {(): self}).items():
+            margin, month = (np.nan if x.value is None else x.value for x in (one.expected_margin, one.loss_month))
+            known = {"cost": one.cost.value, "low": one.cost.low, "high": one.cost.high, "price": one.price_usd}
+            rows.append({"name": label(key), "text": price_text(margin, month)} | known)
+        return plot_flat_price(pd.DataFrame(rows), ax=ax)
 
     def summary(self) -> str:
         """Return the price and its risks in plain text."""
@@ -324,7 +337,8 @@ def _reflected(
     count = min(profit.size, _BLOCKS)
     block = np.arange(profit.size) if profit.size <= _BLOCKS else rng.permutation(profit.size) % _BLOCKS
     each = [np.bincount(block, weights=part) for part in _powers(profit, size)]
-    weight = rng.multinomial(count, np.full(count, 1 / count), size=_DRAWS).astype(np.float64)
+    drawn = rng.integers(0, count, size=(_DRAWS, count)) + count * np.arange(_DRAWS)[:, None]
+    weight = np.bincount(drawn.ravel(), minlength=_DRAWS * count).reshape(_DRAWS, count).astype(np.float64)
     mu, variance, _, _ = _moments(*(weight @ part for part in each))
     pivot = (mu - own[0]) / np.sqrt(variance)
     spread = own[1] / variance

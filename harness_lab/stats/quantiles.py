@@ -166,10 +166,13 @@ def order_ranks(n: int, q: float, *, confidence: float, side: Side = "two") -> t
         is 0 or ``n + 1``.
     """
     error = (1 - confidence) / (2 if side == "two" else 1)
-    below = bdtr(np.arange(-1.0, n + 1), n, q) if n else np.zeros(1)
-    below[0] = 0.0  # P(fewer than 0 at or below the quantile)
-    low = int(np.searchsorted(below, error * (1 + 1e-12), side="right")) - 1
-    high = int(np.searchsorted(below, 1 - error * (1 + 1e-12), side="left"))
+    reach = 40 * math.sqrt(n * q * (1 - q)) + 40  # what lies further out has no chance that a float could hold
+    first = max(math.floor(n * q - reach), -1)
+    below = bdtr(np.arange(first, min(math.ceil(n * q + reach), n) + 1.0), n, q) if n else np.zeros(1)
+    if first == -1:
+        below[0] = 0.0  # P(fewer than 0 at or below the quantile)
+    low = first + int(np.searchsorted(below, error * (1 + 1e-12), side="right"))
+    high = first + 1 + int(np.searchsorted(below, 1 - error * (1 + 1e-12), side="left"))
     return (0 if side == "upper" else low), (n + 1 if side == "lower" else high)
 
 

@@ -50,3 +50,16 @@ def test_where_no_ceiling_is_cheapest_nothing_is_saved_on_other_runs() -> None:
     runs = pd.DataFrame({"run": range(100), "outcome": "completed", "cost_nusd": (usd * 1e9).astype(np.int64)})
     found = cheapest_ceiling(runs, failure_usd=1000)
     assert (found.ceiling, found.saving.value) == (None, 0.0)
+
+
+def test_of_many_runs_a_thousand_random_groups_tell_apart_what_the_runs_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(4)
+    lost = rng.random(12_000) < 0.1
+    usd = np.where(lost, 2.0, rng.uniform(0.1, 1.0, lost.size))
+    frame = {"run": range(lost.size), "outcome": np.where(lost, "failed", "completed")}
+    runs = pd.DataFrame(frame | {"cost_nusd": (usd * 1e9).astype(np.int64)})
+    grouped = cheapest_ceiling(runs, failure_usd=5).curve
+    monkeypatch.setattr("harness_lab.analyze.cheapest.MAX_UNITS", 10**6)
+    alone = cheapest_ceiling(runs, failure_usd=5).curve
+    assert (grouped["alike"] == alone["alike"]).mean() >= 0.95
+    assert grouped["cost_usd"].equals(alone["cost_usd"])
