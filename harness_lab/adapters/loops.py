@@ -123,7 +123,7 @@ class LoopAdapter(Adapter):
 
     limit: ClassVar[str] = "calls"
     script: ClassVar[str] = ""
-    """What shows a scenario: a function ``run`` of the limit, and of the call that fails."""
+    """What shows a scenario: a function ``run`` of what :meth:`shown` says, and of the call that fails; or nothing."""
 
     _asked: AskedLoop | None = None
     _reply: Any = None
@@ -141,7 +141,7 @@ class LoopAdapter(Adapter):
 
     def shown(self) -> str:
         """Return the limit as the script is given it."""
-        raise NotImplementedError
+        return ""
 
     def at_once(self) -> None:
         """Take note that a call asks while another one of the same node is under way.
@@ -191,13 +191,14 @@ class LoopAdapter(Adapter):
             self._asked.stop()
 
     def _begins(self) -> None:
-        note(self.script)
-        note(f"run({self.shown()})")
+        if self.script:
+            note(self.script)
+            note(f"run({self.shown()})")
         self._asked = AskedLoop(self.start)
 
     def _goes_on(self) -> None:
         self._made += 1
-        if isinstance(self._reply, Exception):
+        if self.script and isinstance(self._reply, Exception):
             note(f"run({self.shown()}, fails_at={self._made})")
         if self._asked is not None:
             self._asked.reply(self._reply)
