@@ -23,6 +23,7 @@ def test_the_page_is_one_program() -> None:
         exec(compile(code, "adapters.md", "exec"), names)  # noqa: S102 - the page is ours
     assert "allowance against shared ledger" in said.getvalue()
     assert {result.word for result in names["report"].results} == {"passed", "deviating", "not_applicable"}
+    assert set(names["result"].settlements.nodes["outcome"]) == {"completed", "exhausted"}
     assert "cost-last-call - admitted: 2 instead of 1" in said.getvalue()
 
 
