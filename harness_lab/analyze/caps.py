@@ -31,6 +31,8 @@ from harness_lab.stats.shift import shift
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from matplotlib.axes import Axes
+
 GROUPS: Final = ("agent", "task_kind", "user", "team", "repo", "model")
 _CEILING: Final = {
     "cost": "ceiling_cost", "calls": "ceiling_calls", "input": "ceiling_input", "tokens": "ceiling_tokens",
@@ -91,6 +93,16 @@ class CapCheck:
                 {"q": q, **one.record(), "stratified": self.stratified[q].value, "worst_low": low, "worst_high": high}
             )
         return pd.DataFrame(rows)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw each quantile, and its bounds however the limits were set; see :mod:`harness_lab.plots.verdicts`."""
+        from harness_lab.plots.verdicts import plot_bounds
+
+        frame = self.to_frame()
+        names = [f"{percent(q)} complete within" for q in frame["q"]]
+        if "group" in frame.columns:
+            names = [f"{group}: {name}" for group, name in zip(frame["group"], names, strict=True)]
+        return plot_bounds(frame.assign(name=names), ax=ax, channel=self.channel)
 
     def summary(self) -> str:
         """Return the test and the quantiles in plain text, group by group."""

@@ -21,6 +21,8 @@ from harness_lab.stats.notes import notes_below
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from matplotlib.axes import Axes
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class PeriodBudget:
@@ -58,6 +60,19 @@ class PeriodBudget:
             {"figure": name, **one.record()} for name, one in (("exceeded", self.exceeded), ("blocked", self.blocked))
         ]
         return pd.DataFrame(rows)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw who is blocked when the budget is gone, or without groups how likely that is; return the axes."""
+        from harness_lab.plots import plot_estimates
+        from harness_lab.plots.money import plot_blocked
+        from harness_lab.plots.quantities import Quantity
+
+        title = f"Does ${self.budget_usd:,.2f} last for {self.period_runs:,} runs?"
+        if len(self.groups):
+            return plot_blocked(self.groups, ax=ax, title=title)
+        words = {"exceeded": "chance that the budget is exceeded", "blocked": "share of the runs blocked"}
+        frame = self.to_frame().assign(figure=list(words.values()))
+        return plot_estimates(frame, "figure", ax=ax, shown=Quantity(name="chance or share", unit="%"), title=title)
 
     def summary(self) -> str:
         """Return the figures in plain text."""

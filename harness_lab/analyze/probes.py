@@ -18,6 +18,8 @@ from harness_lab.stats.quantiles import wilks_n
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from matplotlib.axes import Axes
+
     from harness_lab.analyze.floors import PathFloor
     from harness_lab.floors import FloorKey
     from harness_lab.settlements import Settlements
@@ -100,6 +102,22 @@ class ProbePlan:
     def to_frame(self) -> pd.DataFrame:
         """Return :meth:`records` as a frame, unknown as NA."""
         return pd.DataFrame(self.records(), columns=list(_DTYPES)).astype(_DTYPES)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw how many cheap runs each path needs; those of unknown cost are hatched; return the axes."""
+        from harness_lab.plots.bars import plot_bars
+        from harness_lab.plots.quantities import Quantity
+
+        names = [f"{one.key}" for one in self.probes]
+        frame = pd.DataFrame({
+            "name": names, "value": [one.runs for one in self.probes],
+            "marked": [one.low_usd is None for one in self.probes],
+        })  # fmt: skip
+        empty = "no path needs a probe: every floor is fresh and rests on enough runs"
+        return plot_bars(
+            frame, ax=ax, shown=Quantity(name="cheap runs needed"), marked="of unknown cost", empty=empty,
+            title="Which paths need runs before they have a floor?",
+        )  # fmt: skip
 
     def summary(self) -> str:
         """Return the plan in a few lines of plain text."""

@@ -15,6 +15,7 @@ from harness_lab.usage import usd
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 _ANSWERS = ("granted", "refused", "moot", "waits")
 _NEEDED = {"run", "node", "question", "answer", "codes", "cost_nusd"}
@@ -70,6 +71,18 @@ class ShadowReport:
     cost_nusd: int
     unknown: int
     stopped_runs: int
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw what the calls that each limit would have stopped then cost; return the axes."""
+        from harness_lab.plots.bars import plot_bars
+        from harness_lab.plots.quantities import Quantity
+
+        frame = self.to_frame()
+        made = frame.assign(name=frame["limit"], value=frame["cost_usd"], marked=frame["unknown"] > 0)
+        shown = Quantity(name="cost of what it would have stopped", unit="$")
+        title = f"{self.stopped_runs:,} of {self.runs:,} runs would have been stopped somewhere"
+        marked, empty = "at least: some cost unknown", "nothing would have been refused"
+        return plot_bars(made, ax=ax, shown=shown, marked=marked, title=title, empty=empty)
 
     def summary(self) -> str:
         """Say in short what would have been refused."""

@@ -26,6 +26,8 @@ from harness_lab.stats.shares import share
 from harness_lab.stats.survival import mean_to_end
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from harness_lab.analyze.frames import Data
 
 Record = Mapping[str, Any]
@@ -86,6 +88,23 @@ class TruthCheck:
                 {**place, "what": one.what, "truth": truth, "holds": one.holds, "error": error, **one.estimate.record()}
             )
         return pd.DataFrame(rows)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw how far each estimate and its interval lie from the truth, as a share of it; return the axes.
+
+        A truth of 0 has no such share and is left out.
+        """
+        from harness_lab.plots import plot_estimates
+        from harness_lab.plots.quantities import Quantity
+
+        frame = self.to_frame()
+        frame = frame[frame["truth"] != 0] if len(frame) else pd.DataFrame(columns=["what", "value", "low", "high"])
+        if len(frame):
+            ends = {name: frame[name].astype("float64") / frame["truth"] - 1 for name in ("value", "low", "high")}
+            frame = frame.assign(**ends)
+        shown = Quantity(name="estimate less truth, share of the truth", unit="%")
+        title = "How far from the truth? Filled: the interval misses it"
+        return plot_estimates(frame, "what", ax=ax, shown=shown, around_zero=True, title=title)
 
     def summary(self) -> str:
         """Return how many intervals hold the truth, and each one that does not."""

@@ -18,6 +18,8 @@ from harness_lab.stats.notes import notes_below
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from matplotlib.axes import Axes
+
     from harness_lab.analyze.drift import Drift
     from harness_lab.analyze.frames import Data
     from harness_lab.analyze.spend import SpendSplit
@@ -110,6 +112,15 @@ class ConfigCheck:
         names = ("what", "status", "found", "n", "suggestion")
         return pd.DataFrame([{name: getattr(one, name) for name in names} for one in self.checked], columns=list(names))
 
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw what holds, what is stale and what cannot be told; see :mod:`harness_lab.plots.verdicts`."""
+        from harness_lab.plots.verdicts import plot_statuses
+
+        frame = self.to_frame()
+        if "group" in frame.columns:
+            frame = frame.assign(what=frame["group"] + ": " + frame["what"])
+        return plot_statuses(frame, ax=ax)
+
     def summary(self) -> str:
         """Return the verdict, each assumption, and why spend changed."""
         counts = {word: sum(one.status == word for one in self.checked) for word in ("holds", "stale", "unknown")}
@@ -188,8 +199,17 @@ def check_config(
             split = spend_split(reference, against, cluster=cluster)
         except InputError:
             split = None
-    parts = ask_by(against, by, lambda rows: check_config(config, rows, now_ns=now_ns, alpha=alpha, cluster=cluster))
+    parts = ask_by(against, by, lambda rows: _of_group(config, nodes_of(rows), now_ns, alpha, cluster))
     return ConfigCheck(checked=tuple(checked), drift=moved, split=split, rows=len(nodes), parts=parts)
+
+
+def _of_group(
+    config: Config, nodes: pd.DataFrame, now_ns: int | None, alpha: float, cluster: str | None
+) -> ConfigCheck:
+    """Hold ceilings and floors against the rows of one group."""
+    found = [Checked(**one) for one in check_ceilings(config, nodes, alpha=alpha, cluster=cluster)]
+    found += [Checked(**one) for one in check_floors(config.policy, nodes, now_ns=now_ns, reference=None)]
+    return ConfigCheck(checked=tuple(found), drift=None, split=None, rows=len(nodes))
 
 
 def _assumption(column: str, moved: bool | None, found: str, n: int) -> Checked:

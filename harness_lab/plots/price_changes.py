@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.dates import AutoDateLocator, DateFormatter
 
 from harness_lab.plots.quantities import Quantity, write
 from harness_lab.plots.style import KEPT, REFUSED, draw_empty, headline, legend_below, new_axes, note, tidy
@@ -13,6 +12,7 @@ from harness_lab.plots.style import KEPT, REFUSED, draw_empty, headline, legend_
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+    from numpy.typing import NDArray
 
 
 def plot_price_changes(frame: pd.DataFrame, *, ax: Axes | None = None, price_usd: float | None = None) -> Axes:
@@ -54,11 +54,20 @@ def plot_price_changes(frame: pd.DataFrame, *, ax: Axes | None = None, price_usd
     ax.set_xlim(after[0], after[-1])
     tidy(ax)
     shown.format_axis(ax.yaxis)
-    ax.xaxis.set_major_locator(AutoDateLocator(maxticks=6))  # type: ignore[no-untyped-call]
-    ax.xaxis.set_major_formatter(DateFormatter("%Y-%m-%d"))  # type: ignore[no-untyped-call]
+    ticks = _apart(days, 0.17 * (after[-1] - after[0]))
+    ax.set_xticks(ticks, labels=[str(day) for day in ticks])
     headline(ax, "What do price changes make of a run?")
     legend_below(ax)
     return ax
+
+
+def _apart(days: NDArray[np.datetime64], least: np.timedelta64) -> NDArray[np.datetime64]:
+    """Return the dates that can be written without touching each other, the first one always."""
+    kept = [days[0]]
+    for day in days[1:]:
+        if day - kept[-1] >= least:
+            kept.append(day)
+    return np.asarray(kept)
 
 
 def _plain(usd: float) -> str:

@@ -17,6 +17,7 @@ from harness_lab.stats import holm
 from harness_lab.stats.two_sample import energy_distance, ks_distance, new_records_p
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
     from harness_lab.pricing import PriceTable
@@ -81,6 +82,17 @@ class FitCheck:
         if self.left_out:
             lines.append(f"  not compared, recorded in some runs only or the same in all: {', '.join(self.left_out)}")
         return "\n".join(lines)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw how far the simulated runs are from the held-out ones, by quantity; return the axes."""
+        from harness_lab.plots.bars import plot_bars
+        from harness_lab.plots.quantities import Quantity
+
+        alone = self.tests[self.tests["quantity"] != JOINT]
+        frame = alone.assign(name=alone["quantity"], value=alone["distance"], marked=alone["p_adjusted"] < self.level)
+        shown = Quantity(name="largest distance between the distribution functions", unit="%")
+        title = "Does the fitted world give back runs that it has not seen?"
+        return plot_bars(frame, ax=ax, shown=shown, marked="not given back", title=title)
 
     def to_frame(self) -> pd.DataFrame:
         """Return the tests."""

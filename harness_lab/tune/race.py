@@ -17,6 +17,8 @@ from harness_lab.stats.estimates import percent, with_unit
 from harness_lab.stats.selection import FIRST_STAGE, Race, Selection
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from harness_lab.analyze.frames import Floats
     from harness_lab.simulate import Experiment
 
@@ -60,6 +62,20 @@ class RaceResult:
         out = pd.array(list(self.selection.out_at), dtype="Int64")
         frame = pd.DataFrame({"policy": self.policies, "metric": self.metric, "out_at": out})
         return frame.assign(chosen=[name == self.chosen for name in self.policies])
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw after how many runs each policy was out; those still in are hatched; return the axes."""
+        from harness_lab.plots.bars import plot_bars
+        from harness_lab.plots.quantities import Quantity
+
+        frame = self.to_frame()
+        still = frame["out_at"].isna()
+        made = pd.DataFrame(
+            {"name": frame["policy"], "value": frame["out_at"].fillna(self.selection.used), "marked": still}
+        )
+        title = f"Which is best in {METRICS[self.metric][0]}? {self.chosen or 'not decided'}"
+        shown = Quantity(name="runs until it was out of the race")
+        return plot_bars(made, ax=ax, shown=shown, marked="still in at the end", title=title)
 
     def summary(self) -> str:
         """Return the outcome in plain text."""
