@@ -150,6 +150,21 @@ class SettlementDistribution:
         found = fit(self.sample.amounts * factor, censored=self.sample.stopped, seed=seed, resamples=resamples)
         return replace(found, unit=unit)
 
+    def plot_fit(self, ax: Axes | None = None, *, found: Fit | None = None) -> Axes:
+        """Draw the sample beside the best family, and the mixture if one is named; return the axes.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; a new figure if None.
+        found : Fit, optional
+            What :meth:`fit` found; fitted anew if None.
+        """
+        from harness_lab.plots.fits import plot_fit
+
+        fitted = self.fit() if found is None else found
+        return plot_fit(fitted.curves(), ax=ax, unit=fitted.unit, censored=fitted.censored)
+
     def to_frame(self, quantiles: Sequence[float] = QUANTILES) -> pd.DataFrame:
         """Return quantiles as rows: the group (if any), ``q`` and the fields of each estimate, in the column's unit."""
         rows = [self._record(q) for q in quantiles] if not self.parts else []

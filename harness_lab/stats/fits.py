@@ -36,8 +36,6 @@ from harness_lab.stats.models import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from matplotlib.axes import Axes
-
 FAMILIES = ("lognorm", "gamma", "weibull_min", "expon")
 """Families tried by default: positive, skewed to the right."""
 
@@ -102,16 +100,17 @@ class Fit:
         end = f"Nothing above {with_unit(self.largest, self.unit)} was seen; what lies beyond is extrapolation."
         return "\n".join([*lines, end])
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the sample's distribution function and those of the best family and of the mixture; return the axes."""
-        from harness_lab.plots.fits import plot_fit
+    def curves(self) -> pd.DataFrame:
+        """Return the sample, sorted (``value``), and at each value the share at or below it by the best models.
 
+        One column a model: the best family, and the mixture if one is named. For a picture
+        (:func:`harness_lab.plots.fits.plot_fit`).
+        """
         values = np.asarray([] if self.values is None else np.sort(self.values))
         models: dict[str, Any] = {c.distribution.dist: c.distribution.frozen() for c in self.candidates[:1]}
         if self.mixture is not None:
             models[f"mixture of {len(self.mixture.mixture.parts)} lognormals"] = self.mixture.mixture
-        curves = pd.DataFrame({"value": values} | {name: model.cdf(values) for name, model in models.items()})
-        return plot_fit(curves, ax=ax, unit=self.unit, censored=self.censored)
+        return pd.DataFrame({"value": values} | {name: model.cdf(values) for name, model in models.items()})
 
     def __repr__(self) -> str:
         return f"Fit({self.distribution}, n = {self.n:,})"

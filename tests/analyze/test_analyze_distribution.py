@@ -193,6 +193,7 @@ def test_a_fit_draws_sample_family_and_mixture() -> None:
     rng = np.random.default_rng(1)
     calls = np.concatenate([rng.lognormal(2, 0.2, 200), rng.lognormal(5, 0.2, 100)]).astype(int)
     runs = pd.DataFrame({"run": range(300), "outcome": "completed", "calls": calls})
-    ax = distribution(runs, "calls").fit(resamples=39).plot(Figure().subplots())
+    whole = distribution(runs, "calls")
+    ax = whole.plot_fit(Figure().subplots(), found=whole.fit(resamples=39))
     assert len(ax.lines) >= 3
     assert ax.get_xlabel() == "model calls"
