@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+from harness_lab.adapters import prism_agents
 from harness_lab.adapters.protocol import NotApplicable
 from harness_lab.adapters.watched import note, noted, tried
 
@@ -13,9 +14,7 @@ if TYPE_CHECKING:
 
     Case = Mapping[str, Any]
 
-_ELSEWHERE: Final = (
-    "the case is about {} of the package, which needs a scripted model; it is held side by side in tests"
-)
+_ELSEWHERE: Final = "the case is about a {} of the package, which is no question to its limits"
 
 
 def answer(case: Case) -> Mapping[str, Any]:
@@ -31,7 +30,8 @@ def answer(case: Case) -> Mapping[str, Any]:
         raise NotApplicable(f"the case is about another runtime: {', '.join(runtimes)}")
     if case["area"] not in _ANSWERS:
         raise NotApplicable(_ELSEWHERE.format(case["area"]))
-    note("from prism_harness.subagents import RunBudget, RunContext, RunLedger, Subagent, subagent_from_config")
+    if case["area"] not in _RUNS:  # those have no lines of their own: the command shows them
+        note("from prism_harness.subagents import RunBudget, RunContext, RunLedger, Subagent, subagent_from_config")
     return _ANSWERS[case["area"]](case)
 
 
@@ -157,10 +157,17 @@ def _declared(case: Case) -> dict[str, Any]:
     }
 
 
+_RUNS: Final[dict[str, Callable[[Case], dict[str, Any]]]] = {
+    "mode": prism_agents.mode,
+    "address": prism_agents.address,
+    "runtime": prism_agents.sent,
+    "subagent_run": prism_agents.subagent_run,
+}
 _ANSWERS: Final[dict[str, Callable[[Case], dict[str, Any]]]] = {
     "nested_budget": _nested,
     "ledger": _charged,
     "budget_config": _config,
     "context": _context,
     "subagent_declaration": _declared,
+    **_RUNS,
 }

@@ -37,6 +37,7 @@ SEEN: Final = ("admitted", "refused", "answers", "billed", "raises")
 """What can be seen of a limiter from outside."""
 ANY: Final = ("ruler", "public-cases")
 """Areas whose cases are put to every limiter."""
+REFUSED: Final = "such a limit is refused where it is built"
 _SHOWN: Final = 240
 _BLOCK: Final = 8
 """Lines that are told once where they repeat."""
@@ -148,10 +149,16 @@ def _result(adapter: type[Adapter], case: Any) -> Result:
             return Result(area=area.name, id=name, word="failed", reason=f"{type(error).__name__}: {error}"[:_SHOWN])
     if not found:
         return Result(area=area.name, id=name, word="passed")
-    reason = "; ".join(f"{key}: {_said(value)} instead of {_said(wanted.get(key))}" for key, value in found.items())
+    reason = _how(found, wanted)
     return Result(
         area=area.name, id=name, word="deviating", reason=reason[:_SHOWN], scenario=_scenario(adapter, case, lines)
     )
+
+
+def _how(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
+    if "raises" in found and "raises" not in wanted:
+        return f"{REFUSED}: {found['raises']}"
+    return "; ".join(f"{key}: {_said(value)} instead of {_said(wanted.get(key))}" for key, value in found.items())
 
 
 def _visible(case: Case) -> Answer:

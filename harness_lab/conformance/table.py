@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from harness_lab.conformance.foreign import REFUSED
 from harness_lab.conformance.report import WORDS
 from harness_lab.conformance.runner import shipped
 
@@ -21,9 +22,10 @@ each of which was found where its package is installed (`docs/conformance/refres
 The questions are the cases of the area `ruler`; [adapters](adapters.md) says how a limiter of your own gets a column.
 """
 KEY: Final = """`=` answers as ours does, which is the column *ours*. A **bold** answer deviates: the number is the
-calls that were let through (with what was billed, where that differs), `+` and `-` are its answers in turn. `·` does
-not apply: there is no such limit, or it cannot be asked. `?` failed: it broke off with an error of its own. That an
-answer deviates is no judgement. The page of a limiter shows each deviation in a few lines that run without harness_lab.
+calls that were let through (with what was billed, where that differs), `+` and `-` are its answers in turn, *refused*
+says that no such limit can be built. `·` does not apply: there is no such limit, or it cannot be asked. `?` failed: it
+broke off with an error of its own. That an answer deviates is no judgement. The page of a limiter shows each deviation
+in a few lines that run without harness_lab.
 """
 
 
@@ -79,10 +81,12 @@ def _answer(report: AdapterReport, case: dict[str, Any]) -> str:
         return ""
     if result.word != "deviating":
         return {"passed": "=", "not_applicable": "·", "failed": "?"}[result.word]
+    if result.reason.startswith(REFUSED):
+        return "**refused**"
     told = dict(re.findall(r"(\w+): (\S+) instead of", result.reason))
     short = told.get("answers") or told.get("admitted", "")
     billed = f" ({_amount(told['billed'])})" if "billed" in told else ""
-    return f"**{short}{billed}**" if short or billed else "**built otherwise**"
+    return f"**{short}{billed}**"
 
 
 def _amount(value: Any) -> str:
