@@ -98,7 +98,8 @@ def _result(case: Any, adapter: Adapter | None, unnamed: str) -> Result:
     name = str(case.get("id", "?")) if isinstance(case, Mapping) else "?"
     area = _area(case)
     if area is None:
-        return Result(area=unnamed, id=name, word="failed", reason="unknown shape: no area of that name")
+        what = "no area of that name" if _has_parts(case) else "a case has given and then, each by name"
+        return Result(area=unnamed, id=name, word="failed", reason=f"unknown shape: {what}")
     listed = _listed(area, case)
     if listed is not None and listed.kind == "not_applicable":
         return Result(area=area.name, id=name, word="not_applicable", reason=listed.reason)
@@ -146,8 +147,12 @@ def _once(area: Area, case: Case, preset: str | None, adapter: Adapter | None) -
         return f"unknown shape: {type(error).__name__}: {error}"[:_SHOWN]
 
 
+def _has_parts(case: Any) -> bool:
+    return isinstance(case, Mapping) and all(isinstance(case.get(key), Mapping) for key in ("given", "then"))
+
+
 def _area(case: Any) -> Area | None:
-    if not isinstance(case, Mapping) or not all(isinstance(case.get(key), Mapping) for key in ("given", "then")):
+    if not _has_parts(case):
         return None
     part = case.get("area")
     return next((area for area in AREAS.values() if part in area.parts), None) if isinstance(part, str) else None

@@ -148,7 +148,7 @@ def _number(words: str, after: str) -> int:
     told = found[1] if found else ""
     if told in NUMBERS:
         return NUMBERS.index(told)
-    if not told.isdigit():
+    if not told.isdigit() or int(told) > MOST:
         raise UnknownShape(f"the number in {words!r}")
     return int(told)
 
