@@ -14,6 +14,7 @@ from harness_lab.cli import (
     evidence,
     export,
     lab,
+    measures,
     prices,
     records,
     runs,
@@ -21,6 +22,7 @@ from harness_lab.cli import (
     simulation,
     tour,
     translate,
+    worlds,
 )
 from harness_lab.errors import HarnessLabError
 
@@ -40,6 +42,13 @@ app.command()(records.read)
 app.command()(records.quality)
 app.command()(evidence.floors)
 app.command()(evidence.preflight)
+app.command()(measures.distribution)
+app.command()(measures.symptoms)
+app.command()(measures.caps)
+app.command("floor-costs")(measures.floor_costs)
+app.command()(measures.holds)
+app.command()(measures.matters)
+app.command("check-fit")(worlds.check_fit)
 app.command()(simulation.simulate)
 app.command()(simulation.compare)
 app.command()(runs.sweep)
@@ -55,6 +64,8 @@ app.command()(prices.period)
 app.command()(analysis.limits)
 app.command()(analysis.best)
 app.command()(analysis.steps)
+app.command()(worlds.race)
+app.command()(worlds.sensitivity)
 app.command()(analysis.tune)
 app.command()(export.export)
 app.command()(translate.translate)

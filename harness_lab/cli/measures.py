@@ -1,0 +1,103 @@
+"""Commands that measure records: what runs use, symptoms, recorded limits, costs of a floor, holds, what matters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness_lab.cli.output import Json, show
+from harness_lab.cli.records import load
+
+Records = Annotated[Path, typer.Argument(help="Settlements (Parquet), or records in a known format.")]
+By = Annotated[list[str] | None, typer.Option("--by", help="Column whose groups are taken apart; repeat.")]
+Column = Annotated[
+    str, typer.Option("--column", help="cost_nusd, calls, tokens, input_total, duration_ns or another number.")
+]
+
+
+def distribution(
+    records: Records,
+    column: Column = "cost_nusd",
+    level: Annotated[str, typer.Option(help="What a row is: run or node.")] = "run",
+    fit: Annotated[bool, typer.Option("--fit", help="Choose a family too, or name the mixture it is made of.")] = False,
+    by: By = None,
+    as_json: Json = False,
+) -> None:
+    """Say what runs (or nodes) use until they complete: quantiles that know stops, failures and clusters."""
+    from harness_lab.analyze import distribution as find
+
+    found = find(load(records), column, by=by, level=level)  # type: ignore[arg-type]
+    fits = [(found.fit() if not found.parts else None, "all")] if fit and not found.parts else []
+    fits += [(part.fit(), " / ".join(map(str, key))) for key, part in found.parts.items()] if fit else []
+    text = "\n\n".join([found.summary(), *(f"{name}: {one.summary()}" for one, name in fits if one), found.explain()])
+    frames = [one.to_frame().assign(group=name) for one, name in fits if one]
+    show(text, {"quantiles": found.to_frame(), "fits": frames}, as_json=as_json)
+
+
+def symptoms(records: Records, by: By = None, as_json: Json = False) -> None:
+    """Look for patterns that cost money or end runs, with what they spent."""
+    from harness_lab.analyze import symptoms as find
+
+    found = find(load(records), by=by)
+    data = {"found": found.to_frame(), "not_looked_for": found.not_looked_for}
+    show(f"{found.summary()}\n\n{found.explain()}", data, as_json=as_json)
+
+
+def caps(
+    records: Records,
+    channel: Annotated[str, typer.Option(help="cost, calls, input, tokens or time.")] = "cost",
+    by: By = None,
+    as_json: Json = False,
+) -> None:
+    """Test whether recorded limits depend on the task, and bound quantiles however they were set."""
+    from harness_lab.analyze import cap_check
+
+    found = cap_check(load(records), channel, by=by)  # type: ignore[arg-type]
+    data = {"dependent": found.dependent, "tests": found.tests, "quantiles": found.to_frame()}
+    show(f"{found.summary()}\n\n{found.explain()}", data, as_json=as_json)
+
+
+def floor_costs(
+    records: Records,
+    unit: Annotated[str, typer.Option(help="input-total, total or newly-presented.")] = "input-total",
+    by: By = None,
+    as_json: Json = False,
+) -> None:
+    """Say what each floor costs: good runs falsely refused against doomed runs let through."""
+    from harness_lab.analyze import floor_costs as find
+
+    found = find(load(records), unit=unit, by=by)  # type: ignore[arg-type]
+    show(f"{found.summary()}\n\n{found.explain()}", found.to_frame(), as_json=as_json)
+
+
+def holds(
+    records: Records,
+    pool: Annotated[float, typer.Option(help="What the pool has for all at once, in the column's unit.")],
+    at_once: Annotated[int, typer.Option(help="Holds open at the same time.")],
+    column: Column = "input_total",
+    level: Annotated[str, typer.Option(help="What a hold is for: run or node.")] = "node",
+    by: By = None,
+    as_json: Json = False,
+) -> None:
+    """Say what each size of a hold does: overshoot against false refusals."""
+    from harness_lab.analyze import hold_sizes
+
+    found = hold_sizes(load(records), column, pool=pool, at_once=at_once, level=level, by=by)  # type: ignore[arg-type]
+    show(f"{found.summary()}\n\n{found.explain()}", found.to_frame(), as_json=as_json)
+
+
+def matters(
+    records: Records,
+    inputs: Annotated[list[str] | None, typer.Option("--input", help="Recorded column of a run; repeat.")] = None,
+    metric: Annotated[str, typer.Option(help="What they shall move.")] = "cost_nusd",
+    by: By = None,
+    as_json: Json = False,
+) -> None:
+    """Rank recorded inputs of runs by how far knowing them moves a metric (given-data sensitivity)."""
+    from harness_lab.tune import sensitivity_of_records
+
+    names = tuple(inputs or ("calls", "input_total", "output", "nodes"))
+    found = sensitivity_of_records(load(records), names, metric=metric, by=by)
+    show(f"{found.summary()}\n\n{found.explain()}", found.to_frame(), as_json=as_json)
