@@ -1,45 +1,23 @@
-"""Adapters held against the packages that they are about: the real agents, loops and graphs, run as their users do.
+"""Adapters held against the packages that they are about: real agents and sessions, run as their users do.
 
-These tests run inside the environment that has the packages; elsewhere one test runs them there, where
-``HARNESS_LAB_PEERS`` names it (``tests/peers/install`` makes it), and the others are skipped.
+These tests run inside the environment that has the packages (``test_inside`` starts them there), and are skipped
+elsewhere.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-import subprocess
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
 from asked_tree import MOST, NOW, Tree, needs
 
-from harness_lab import Distribution, MockProvider, ModelProfile
-from harness_lab.adapters import policy
 from harness_lab.outcome import Refusal
-from harness_lab.policies import StepAsk, call_holds, iteration_budget
-from harness_lab.simulate import AgentProfile, Experiment, Spawn, Workload
+from harness_lab.policies import StepAsk
 from harness_lab.usage import amounts
 
-PEERS = os.environ.get("HARNESS_LAB_PEERS", "")
-HERE = Path(__file__)
-FILES = (HERE, HERE.with_name("test_real_loops.py"))
 pytestmark = pytest.mark.filterwarnings("default")  # what the packages warn of is not ours
-
-
-def test_all_of_this_holds_where_the_packages_are() -> None:
-    python = Path(PEERS, "agents", "bin", "python")
-    if not PEERS or not python.exists():
-        pytest.skip("HARNESS_LAB_PEERS names no folder with an environment 'agents' (tests/peers/install makes it)")
-    inside = {key: value for key, value in os.environ.items() if key != "HARNESS_LAB_PEERS"}
-    command = [str(python), "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", *map(str, FILES)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=HERE.parents[2], env=inside)
-    told = done.stdout.strip().splitlines()
-    assert done.returncode == 0, "\n".join(told[-60:]) + done.stderr[-500:]
-    assert "1 skipped" in told[-1]  # this test, and none of the others
-    assert " passed" in told[-1]
 
 
 # pydantic-ai: a model that never is done, 8 prompt tokens and 2 of output a call, a quarter of a dollar
@@ -181,36 +159,3 @@ def test_a_litellm_session_counts_what_it_refused() -> None:
     assert [tree.call() for _ in range(4)] == [True, True, False, False]
     said = tree.policy.admit(StepAsk(tree.nodes["root"], 9, 0, amounts(calls=1)), NOW)
     assert "Current count: 5, max_iterations: 2" in str(said)
-
-
-# simulated beside ours, on the same luck
-
-
-def _world(*policies: Any, tree: bool = True) -> Any:
-    calls, start = Distribution.empirical([1, 2, 3, 5, 8]), Distribution.constant(10)
-    one = AgentProfile(model="m", calls=calls, startup_tokens=start)
-    below = (Spawn(agent="one", count=2, after=(0,)),) if tree else ()
-    root = AgentProfile(model="m", calls=calls, startup_tokens=start, spawns=below)
-    model = ModelProfile(output_tokens=Distribution.constant(5), latency_s=Distribution.empirical([1, 2, 4]))
-    work = Workload(agents={"root": root, "one": one}, root="root")
-    made = Experiment(workload=work, provider=MockProvider(models={"m": model}), policies=policies, runs=30)
-    return made.run(backend="serial").settlements.nodes
-
-
-@pytest.mark.parametrize(
-    ("theirs", "limit", "ours", "tree"),
-    [
-        ("langgraph", 6, iteration_budget(3, name="ours"), True),
-        ("openai-agents", 10, iteration_budget(10, name="ours"), True),
-        ("openai-agents", 3, iteration_budget(3, name="ours"), False),
-        ("pydantic-ai", 3, iteration_budget(3, name="ours"), False),
-        ("litellm", 6, call_holds(calls=6, name="ours"), True),
-    ],
-)
-def test_it_ends_every_node_as_the_closest_of_ours_does(theirs: str, limit: int, ours: Any, tree: bool) -> None:
-    needs(theirs)
-    nodes = _world(policy(theirs, calls=limit, name="theirs"), ours, tree=tree)
-    one, two = (nodes[nodes["policy"] == name].reset_index(drop=True) for name in ("theirs", "ours"))
-    for column in ("run", "calls", "outcome", "duration_ns"):
-        assert one[column].tolist() == two[column].tolist()
-    assert (one["outcome"] == "exhausted").any() == (limit < 8)  # no agent wants more than 8 calls

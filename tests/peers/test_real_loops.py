@@ -1,4 +1,4 @@
-"""Adapters of loops held against the real ones, run as their users run them; see ``test_real_limiters``."""
+"""Adapters of loops held against the real ones, run as their users run them; see ``test_inside``."""
 
 from __future__ import annotations
 
