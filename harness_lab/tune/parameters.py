@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from harness_lab.errors import InputError
 
@@ -49,10 +49,9 @@ def parameters(policy: PolicySpec) -> tuple[Parameter, ...]:
     """Return every numeric limit of a policy that is set."""
     found = []
     for module in policy.modules:
-        for one in fields(module):  # type: ignore[arg-type]
-            value = getattr(module, one.name)
-            if one.name not in _SKIPPED and isinstance(value, (int, float)) and not isinstance(value, bool):
-                found.append(Parameter(name=f"{module.kind}.{one.name}", value=value))
+        for name, value in _values(module).items():
+            if name not in _SKIPPED and isinstance(value, (int, float)) and not isinstance(value, bool):
+                found.append(Parameter(name=f"{module.kind}.{name}", value=value))
     if policy.max_wait_s is not None:
         found.append(Parameter(name="max_wait_s", value=policy.max_wait_s))
     return tuple(found)
@@ -70,8 +69,19 @@ def with_parameter(policy: PolicySpec, name: str, value: float | None, *, rename
         return replace(policy, max_wait_s=value, name=rename or policy.name)
     kind, _, parameter = name.partition(".")
     module = policy.module(kind)
+    if getattr(module, "foreign", False) and module.takes(parameter):
+        changed = module.with_limit(parameter, value)
+        modules = tuple(changed if one is module else one for one in policy.modules)
+        return replace(policy, modules=modules, name=rename or policy.name)
     if module is None or parameter not in {one.name for one in fields(module)} - _SKIPPED:
         known = [one.name for one in parameters(policy)]
         raise InputError("parameter", expected=f"a number of the policy such as {', '.join(known)}", got=name)
-    changed = policy.with_module(kind, **{parameter: value})
-    return changed if rename is None else replace(changed, name=rename)
+    turned = policy.with_module(kind, **{parameter: value})
+    return turned if rename is None else replace(turned, name=rename)
+
+
+def _values(module: Any) -> dict[str, Any]:
+    """Return what a module has by name; of somebody else's limiter its limits."""
+    if getattr(module, "foreign", False):
+        return dict(module.limits)
+    return {one.name: getattr(module, one.name) for one in fields(module)}

@@ -11,6 +11,7 @@ from harness_lab.adapters import Adapter, policy
 from harness_lab.errors import InputError
 from harness_lab.policies import compose, shared_ledger, tree_limits
 from harness_lab.simulate import AgentProfile, Experiment, Spawn, Workload, load_experiment
+from harness_lab.tune.parameters import parameters, with_parameter
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -129,3 +130,12 @@ def test_an_experiment_file_names_it(tmp_path: Path) -> None:
     file.write_text(FILE.replace("check-then-add", "no-such"), "utf-8")
     with pytest.raises(InputError, match=r"policies\.0\.adapter: expected one of check-then-add"):
         load_experiment(file)
+
+
+def test_its_limits_are_numbers_that_can_be_turned() -> None:
+    spec = compose(policy("check-then-add", calls=4), shared_ledger(9), name="both")
+    assert [(one.name, one.value) for one in parameters(spec)] == [("adapter.calls", 4), ("shared_ledger.max_steps", 9)]
+    turned = with_parameter(spec, "adapter.calls", 7)
+    assert turned == compose(policy("check-then-add", calls=7), shared_ledger(9), name="both")
+    with pytest.raises(InputError, match="a number of the policy such as adapter.calls"):
+        with_parameter(spec, "adapter.seconds", 7)
