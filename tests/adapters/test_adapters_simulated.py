@@ -137,5 +137,5 @@ def test_its_limits_are_numbers_that_can_be_turned() -> None:
     assert [(one.name, one.value) for one in parameters(spec)] == [("adapter.calls", 4), ("shared_ledger.max_steps", 9)]
     turned = with_parameter(spec, "adapter.calls", 7)
     assert turned == compose(policy("check-then-add", calls=7), shared_ledger(9), name="both")
-    with pytest.raises(InputError, match="a number of the policy such as adapter.calls"):
+    with pytest.raises(InputError, match=r"a number of the policy such as adapter\.calls"):
         with_parameter(spec, "adapter.seconds", 7)
