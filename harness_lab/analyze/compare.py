@@ -14,6 +14,7 @@ from harness_lab.analyze.contrasts import Contrast, contrasts_to, corrected
 from harness_lab.analyze.figures import PolicyFigures, policy_figures
 from harness_lab.analyze.frames import nodes_of
 from harness_lab.analyze.grouping import AUTO
+from harness_lab.analyze.parts import Parts, ask_by
 from harness_lab.analyze.played import Played
 from harness_lab.analyze.runs import reduced, tree_of
 from harness_lab.analyze.switches import switches, switches_text
@@ -22,7 +23,7 @@ from harness_lab.stats.estimates import Estimate, check_confidence, percent
 from harness_lab.stats.notes import notes_below
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from matplotlib.figure import Figure
 
@@ -66,6 +67,8 @@ class Comparison:
     switches : DataFrame or None
         In which switches each policy differs from the baseline: ``policy, switch, baseline, value``; None: the policies
         themselves were not at hand.
+    parts : Parts or None
+        The same for each group of `by`.
     """
 
     baseline: str
@@ -77,9 +80,13 @@ class Comparison:
     confidence: float
     cluster: str | None
     switches: pd.DataFrame | None = None
+    parts: Parts[Comparison] | None = None
 
     def to_frame(self) -> pd.DataFrame:
-        """Return each policy's figures: ``policy, metric, unit`` and the fields of the estimate."""
+        """Return each policy's figures: ``policy, metric, unit`` and the fields of the estimate; the group in front."""
+        return self._figures() if self.parts is None else self.parts.to_frame()
+
+    def _figures(self) -> pd.DataFrame:
         rows = []
         for one in self.policies:
             for name in ("completed", "spend", "wasted", "wasted_share", "time"):
@@ -107,7 +114,7 @@ class Comparison:
         from harness_lab.plots import plot_policies
 
         differences = self.differences() if self.contrasts else None
-        return plot_policies(self.to_frame(), differences, self.binding, baseline=self.baseline, figure=figure)
+        return plot_policies(self._figures(), differences, self.binding, baseline=self.baseline, figure=figure)
 
     def verdict(self) -> str:
         """Return what can be said about each policy against the baseline, and no more."""
@@ -117,7 +124,9 @@ class Comparison:
         return "\n".join(self._verdict(policy) for policy in others)
 
     def summary(self) -> str:
-        """Return the comparison in plain text: figures, verdict, what bound, what is unknown."""
+        """Return the comparison in plain text: figures, verdict, what bound, what is unknown; group by group."""
+        if self.parts is not None:
+            return self.parts.summary()
         lines = [
             f"{len(self.policies)} policies, {self.paired:,} runs that all of them have"
             f"{'' if self.cluster is None else f', clustered by {self.cluster}'}; {self.identical:,} run(s) identical "
@@ -175,6 +184,7 @@ def compare(
     settlements: Data | HasManifest,
     *,
     baseline: str | None = None,
+    by: str | Sequence[str] | None = None,
     confidence: float = 0.95,
     cluster: str | None = AUTO,
 ) -> Comparison:
@@ -187,6 +197,8 @@ def compare(
         itself knows its policies too, and the comparison then says in which switches they differ.
     baseline : str, optional
         The policy that the others are compared with. Default: the first in the table.
+    by : str or sequence of str, optional
+        Columns whose groups of runs are compared by themselves, in ``parts``. Each has an error rate of its own.
     confidence : float, default 0.95
         Confidence of each interval; 1 less it is the error rate of the verdict over all comparisons.
     cluster : str or None, default "auto"
@@ -232,4 +244,7 @@ def compare(
         binding=binding_frame(nodes, names, trees, confidence=confidence), identical=identical, paired=paired,
         confidence=confidence, cluster=clusters,
         switches=switches({name: specs[name] for name in names}, baseline=first) if set(names) <= set(specs) else None,
+        parts=ask_by(table, by, lambda rows: compare(
+            rows, baseline=first, confidence=confidence, cluster=cluster,
+        )),
     )  # fmt: skip

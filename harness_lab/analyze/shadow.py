@@ -106,8 +106,8 @@ class ShadowReport:
             "Nothing was stopped: each question was put to the policy and then admitted. The cost of a limit is that "
             "of the calls it would have refused and of all that the same node and those below it asked for "
             "afterwards. That much would have been saved if agents simply stopped there; but an agent that notices a "
-            "limit may do something else, and what was cut may have been what was wanted. Simulate the policy, or "
-            "enforce it for a part of the runs, to see what becomes of the results."
+            "limit may do something else, and what was cut may have been what was wanted.\n"
+            "Next: simulate the policy, or enforce it for a part of the runs, to see what becomes of the results."
         )
 
     def to_frame(self) -> pd.DataFrame:

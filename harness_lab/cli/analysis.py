@@ -28,6 +28,7 @@ def check(
     config: Annotated[Path, typer.Argument(help="Tuned config (JSON).")],
     against: Annotated[Path, typer.Option("--against", help="Newer settlements.")],
     reference: Annotated[Path | None, typer.Option("--reference", help="The records behind the config.")] = None,
+    by: By = None,
     as_json: Json = False,
 ) -> None:
     """Hold a tuned config against newer records; exits with 1 when something of it is stale."""
@@ -36,10 +37,11 @@ def check(
 
     tuned = TunedConfig.read(config)
     before = None if reference is None else load(reference)
-    found = check_config(tuned, load(against), reference=before, now_ns=time.time_ns())
+    found = check_config(tuned, load(against), reference=before, now_ns=time.time_ns(), by=by)
     data = {
         "stale": bool(found.stale),
-        "checked": found.to_frame(),
+        "checked": replace(found, parts=None).to_frame(),
+        "groups": None if found.parts is None else found.parts.to_frame(),
         "drift": None if found.drift is None else found.drift.to_frame(),
         "spend": None if found.split is None else found.split.to_frame(),
     }

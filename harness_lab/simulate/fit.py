@@ -7,6 +7,7 @@ fitted for itself, per agent and per path.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from html import escape
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -40,6 +41,7 @@ MIN_RUNS = 30
 """With fewer runs that no limit cut short, ``auto`` does not draw whole runs."""
 MAX_BEYOND = 0.05
 """Share of runs cut short where none went on longer, above which ``auto`` does not draw whole runs."""
+_NEXT = "\nNext: check_fit(...) holds a fit to half of the runs against the others."
 _LIMIT_STOPS = ("exhausted", "timed_out")
 
 
@@ -71,8 +73,15 @@ class FittedWorld:
         """Return the fits, one line each."""
         return "\n".join(["fitted from the records:", *fit_lines(self.fits)])
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return the fits."""
+        return self.fits.copy()
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self.summary())}</pre>"
+
     def explain(self) -> str:
-        """Return what the world leaves out."""
+        """Return what the world leaves out, and the next step."""
         spread = (
             " There were no call rows: what a node used is spread over its calls, so where within a node a limit falls "
             "is approximate."
@@ -84,10 +93,13 @@ class FittedWorld:
                 "Whole recorded runs are drawn, so their quantities hang together as recorded; nothing beyond the "
                 "recorded extremes is ever drawn, and runs are drawn independently of user, repository and task."
                 + spread
+                + _NEXT
             )
         return (
             "Quantities are drawn independently of one another and of user, repository and task, so the tails of "
-            "totals may be thinner than in the records; compare the simulated with the recorded before use." + spread
+            "totals may be thinner than in the records; compare the simulated with the recorded before use."
+            + spread
+            + _NEXT
         )
 
 

@@ -12,6 +12,7 @@ from harness_lab.analyze import (
     best_policy,
     cap_check,
     check_config,
+    compare,
     drift,
     floor_costs,
     hold_sizes,
@@ -147,3 +148,13 @@ def test_what_moves_a_metric_is_asked_by_group_and_knows_clusters() -> None:
     none = sensitivity_of_records(few, ("calls",), cluster="user")
     assert none.frame["low"].isna().all()
     assert none.note.startswith("needs clusters >= ")
+
+
+def test_a_policy_may_be_dearer_for_one_group_and_cheaper_for_another() -> None:
+    found = compare(policies(), by="task_kind")
+    assert found.parts is not None
+    spend = {key[0]: part.differences().query("metric == 'cost_nusd'")["value"].iloc[0]
+             for key, part in found.parts.answers.items()}  # fmt: skip
+    assert spend["short"] < 0 < spend["long"]
+    assert set(found.to_frame()["group"]) == {"short", "long"}
+    assert len(found.plot(Figure()).axes) > 2
