@@ -13,6 +13,7 @@ from harness_lab.floors import FloorTable
 
 if TYPE_CHECKING:
     from harness_lab.export.config import TunedConfig
+    from harness_lab.export.document import AgentLimits
     from harness_lab.floors import FloorRow
     from harness_lab.policies import ModuleSpec
 
@@ -192,7 +193,8 @@ def _agents(before: TunedConfig, after: TunedConfig) -> list[Change]:
     for name in [*old, *(n for n in new if n not in old)]:
         was, now = old.get(name), new.get(name)
         if was is None or now is None:
-            found.append(Change(what=f"agent {name!r}", before=was, after=now, words="added" if now else "gone"))
+            words = f"added, {_held_to(now)}" if now is not None else f"gone, with it {_held_to(was)}"
+            found.append(Change(what=f"agent {name!r}", before=was, after=now, words=words))
             continue
         for field in ("max_calls", "model", "disallowed_tools", "description"):
             one, two = getattr(was, field), getattr(now, field)
@@ -201,10 +203,30 @@ def _agents(before: TunedConfig, after: TunedConfig) -> list[Change]:
     return found
 
 
+def _held_to(agent: AgentLimits | None) -> str:
+    """Say what an agent's entry limits."""
+    told = (
+        [] if agent is None else [(name, getattr(agent, name)) for name in ("max_calls", "model", "disallowed_tools")]
+    )
+    said = [
+        f"{name} {_said(list(value) if isinstance(value, tuple) else value, _unit('agent ', name))}"
+        for name, value in told
+        if value is not None and value != ()
+    ]
+    return ", ".join(said) or "without limits of its own"
+
+
+_MODES: Final = {
+    "enforce": "what is over a limit is refused",
+    "warn": "what is over a limit is admitted with a warning",
+    "shadow": "what is over a limit is only written down",
+}
+
+
 def _rest(before: TunedConfig, after: TunedConfig) -> list[Change]:
     found = []
     if before.mode != after.mode:
-        words = f"{before.mode} -> {after.mode}"
+        words = f"{before.mode} -> {after.mode} (now {_MODES[after.mode]})"
         found.append(Change(what="mode", before=before.mode, after=after.mode, words=words))
     if before.prices != after.prices:
         words = "other prices" if before.prices and after.prices else "added" if after.prices else "gone"

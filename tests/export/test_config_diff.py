@@ -62,6 +62,13 @@ def test_floors_are_compared_row_by_row() -> None:
 PAIRS = ((31_211, 6), (32_296, 5))
 
 
+def test_an_agent_that_comes_or_goes_is_said_with_what_it_limits() -> None:
+    agent = AgentLimits(name="a", max_calls=3, disallowed_tools=("Bash",))
+    none, one = (config(shared_ledger(20), agents=agents) for agents in ((), (agent,)))
+    assert words(none, one) == ["agent 'a': added, max_calls 3 model calls, disallowed_tools ['Bash']"]
+    assert words(one, none) == ["agent 'a': gone, with it max_calls 3 model calls, disallowed_tools ['Bash']"]
+
+
 def test_evidence_agents_mode_and_origin_are_compared() -> None:
     before = config(reservation_pool(cost_usd=0.5), evidence=(WHY,), agents=(AgentLimits(name="a", max_calls=3),))
     after = config(
@@ -73,7 +80,7 @@ def test_evidence_agents_mode_and_origin_are_compared() -> None:
     )
     assert words(before, after) == [
         "agent 'a'.max_calls: 3 model calls -> 4 model calls (looser, +33.3%)",
-        "mode: enforce -> shadow",
+        "mode: enforce -> shadow (now what is over a limit is only written down)",
         "provenance.date: 2026-01-31 -> 2026-02-28",
         "evidence for reservation_pool.cost_usd: n 200 -> 400",
     ]
