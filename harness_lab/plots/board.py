@@ -11,7 +11,7 @@ from harness_lab.outcome import Outcome
 from harness_lab.plots.binding import plot_binding
 from harness_lab.plots.compare import plot_metric
 from harness_lab.plots.quantities import SHARE, Quantity
-from harness_lab.plots.style import colour_of, draw_empty, headline, new_axes, new_figure, tidy
+from harness_lab.plots.style import colour_of, draw_empty, headline, legend_below, new_axes, new_figure, tidy, wrapped
 from harness_lab.plots.timeline import plot_timeline
 
 if TYPE_CHECKING:
@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 
 STYLES = ("-", "--", ":", "-.")
 """What tells lines apart without colour."""
+FEW = 3
+"""Lines whose names have room beside them; those of more are written below."""
+
+
+def spread_height(count: int) -> float:
+    """Return the height of the lines of `count` names, inches."""
+    return 4.0 + (0.2 * count if count > FEW else 0.0)
 
 
 def plot_spread(
@@ -46,26 +53,36 @@ def plot_spread(
     Axes
         The axes that were drawn on.
     """
-    ax = new_axes(ax)
+    ax = new_axes(ax, height=spread_height(len(amounts)))
     shown = Quantity(name="spend per run", unit="$") if shown is None else shown
     known = {name: np.sort(one[np.isfinite(one)]) for name, one in amounts.items()}
     known = {name: one for name, one in known.items() if one.size}
     if not known:
         return draw_empty(ax, f"no rows: {shown.name} is known of no run")
+    few = len(known) <= FEW
     for name, one in reversed(known.items()):
         colour, style = colour_of(name, list(known)), STYLES[list(known).index(name) % len(STYLES)]
         shares = np.arange(1, one.size + 1) / one.size
         ax.step(
-            one, shares, where="post", color=colour, linestyle=style, linewidth=2, label=f"{name}, n = {one.size:,}"
-        )
+            one, shares, where="post", color=colour, linestyle=style, linewidth=2,
+            label=f"{wrapped(name, width=24 if few else 44, lines=3 if few else 1)}, n = {one.size:,}",
+        )  # fmt: skip
     tidy(ax)
     ax.set(xlim=(0, None), ylim=(0, 1.01), xlabel=shown.label, ylabel="share of the runs")
     shown.format_axis(ax.xaxis)
     SHARE.format_axis(ax.yaxis)
     ax.locator_params(axis="x", nbins=6)
-    ax.legend(loc="lower right", edgecolor="none", fontsize="small")
+    if few:
+        ax.legend(loc="lower right", edgecolor="none", fontsize="small")
+    else:
+        legend_below(ax)
     headline(ax, f"{shown.name.capitalize()}: share of runs within" if title is None else title or None)
     return ax
+
+
+def board_height(count: int) -> float:
+    """Return the height of a board of `count` settings, inches."""
+    return 6.6 + 0.85 * max(0, count - 2)
 
 
 def plot_board(
@@ -90,7 +107,7 @@ def plot_board(
     Figure
         The figure that was drawn on.
     """
-    figure = new_figure(figure, width=10.5, height=6.6)
+    figure = new_figure(figure, width=10.5, height=board_height(len(runs)))
     grid: Any = [["spend", "completed"], ["spend", "mean"], ["binding", "tree"]]
     axes = figure.subplot_mosaic(grid, height_ratios=[1, 1, 2])
     names = list(runs)

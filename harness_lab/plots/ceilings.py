@@ -183,7 +183,7 @@ def _draw_chosen(ax: Axes, info: CeilingInfo, shown: Quantity, at: int) -> None:
     ax.plot([x], [y], marker="D", color=ink(ax), markersize=9, linestyle="")
     near = x < 0.08 * ax.get_xlim()[1]
     note(
-        ax, f"limit {shown.brief(info.ceiling[at])}", (x, y), backing=0.5, offset=(6 if near else 0, 11), weight="bold",
+        ax, f"limit {shown.write(info.ceiling[at])}", (x, y), backing=0.5, offset=(6 if near else 0, 11), weight="bold",
         side="left" if near else "center", gid="chosen", size="medium",
     )  # fmt: skip
 
@@ -191,7 +191,7 @@ def _draw_chosen(ax: Axes, info: CeilingInfo, shown: Quantity, at: int) -> None:
 def _note_chosen(ax: Axes, info: CeilingInfo, shown: Quantity, chosen: float) -> None:
     right = chosen > 0.55 * float(info.ceiling.max())
     note(
-        ax, f"limit {shown.brief(chosen)}", (chosen * shown.factor, 1.0), offset=(-6 if right else 6, -4),
+        ax, f"limit {shown.write(chosen)}", (chosen * shown.factor, 1.0), offset=(-6 if right else 6, -4),
         weight="bold", side="right" if right else "left", level="top", gid="chosen", size="medium",
     )  # fmt: skip
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from harness_lab.plots.compare import METRICS
+from harness_lab.plots.quantities import Quantity
 from harness_lab.plots.rows import name_rows
 from harness_lab.plots.style import colour_of, draw_empty, legend_below, marker_of, new_axes, tidy, wrapped
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+
+
+_FEW: Final = 6
+"""Policies whose names are written in full below a front."""
 
 
 def plot_best(frame: pd.DataFrame, *, ax: Axes | None = None, metric: str = "", filled: str = "") -> Axes:
@@ -39,7 +45,7 @@ def plot_best(frame: pd.DataFrame, *, ax: Axes | None = None, metric: str = "", 
     for place, (_, row) in enumerate(frame.iterrows()):
         colour = colour_of(str(row["policy"]), [str(name) for name in frame["policy"]])
         ax.plot([float(row["low"]), float(row["high"])], [place, place], color=colour)
-        fill = colour if row["maybe_best"] else "white"
+        fill = colour if row["maybe_best"] else ax.get_facecolor()
         ax.plot([float(row["value"])], [place], marker="o", linestyle="", color=colour, markerfacecolor=fill)
     unit = str(frame["unit"].iloc[0]) if len(frame) else ""
     words = f"{metric}{f', {unit}' if unit else ''}{f' (filled: {filled})' if filled else ''}"
@@ -47,6 +53,17 @@ def plot_best(frame: pd.DataFrame, *, ax: Axes | None = None, metric: str = "", 
     tidy(ax, grid="x")
     name_rows(ax, [str(name) for name in frame["policy"]])
     return ax
+
+
+def front_height(count: int) -> float:
+    """Return the height of a front of `count` policies, inches: their names stand below it."""
+    return 4.0 + 0.19 * count
+
+
+def _named(policy: str, place: str, *, count: int) -> str:
+    return (
+        wrapped(f"{policy} ({place})", width=38) if count <= _FEW else f"{wrapped(policy, width=44, lines=1)} ({place})"
+    )
 
 
 def plot_front(
@@ -70,7 +87,7 @@ def plot_front(
     Axes
         The axes that were drawn on.
     """
-    ax = new_axes(ax, height=4.0 + 0.12 * len(frame))
+    ax = new_axes(ax, height=front_height(len(frame)))
     if not len(frame):
         return draw_empty(ax, "no rows: no policy to draw")
     up, across = objectives
@@ -78,15 +95,17 @@ def plot_front(
     for place, (_, row) in enumerate(frame.iterrows()):
         colour, x, y = colour_of(str(row["policy"]), names), float(row[across]), float(row[up])
         ends = [[abs(v - float(row[f"{name}_{end}"]))] for name, v in ((across, x), (up, y)) for end in ("low", "high")]
-        fill = {"on the front": colour, "dominated": "white"}.get(str(row["place"]), "lightgrey")
+        fill = {"on the front": colour, "dominated": ax.get_facecolor()}.get(str(row["place"]), "lightgrey")
         point = ax.errorbar(
             x, y, xerr=np.nan_to_num(ends[:2]), yerr=np.nan_to_num(ends[2:]), color=colour,
             fmt=marker_of(str(row["policy"]), names), markerfacecolor=fill,
-            label=wrapped(f"{row['policy']} ({row['place']})", width=38),
+            label=_named(str(row["policy"]), str(row["place"]), count=len(frame)),
         )  # fmt: skip
         point[0].set_gid(f"point-{place}")
     tidy(ax)
     ax.margins(0.15)
     ax.set(xlabel=labels[1], ylabel=labels[0])
-    legend_below(ax, columns=2 if len(frame) <= 6 else 3)
+    for name, axis in ((across, ax.xaxis), (up, ax.yaxis)):
+        METRICS.get(name, Quantity(name=name)).format_axis(axis)
+    legend_below(ax, columns=2 if len(frame) <= _FEW else 3)
     return ax

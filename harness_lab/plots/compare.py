@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -165,7 +165,7 @@ def plot_differences(
     ax = new_axes(ax, height=rows_height(len(rows)))
     shown = METRICS.get(metric, quantity(metric))
     if not any(np.isfinite(row.value) and row.name != baseline for row in rows):
-        return draw_empty(ax, f"no rows: no policy shares runs of known {shown.name} with {baseline}")
+        return draw_empty(ax, f"no rows: no policy shares runs of known {shown.name} with {short(baseline, most=40)}")
     shown = replace(shown, unit={"%": "pts"}.get(shown.unit, shown.unit))
     ends = [abs(end) for row in rows for end in (row.value, row.low, row.high) if np.isfinite(end)]
     reach = 1.25 * max(ends, default=0.0) or 1.0
@@ -289,7 +289,7 @@ def _reach(rows: Sequence[Row]) -> float:
     return 1.15 * max(ends, default=0.0) or 1.0
 
 
-def _looks(rows: Sequence[Row], names: Sequence[str]) -> dict[str, list[str]]:
+def _looks(rows: Sequence[Row], names: Sequence[str]) -> dict[str, Any]:
     """Return colours and markers: the same for a name wherever `names` are the same."""
     return {
         "colours": [colour_of(row.name, names) for row in rows],

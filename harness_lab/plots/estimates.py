@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _NEEDED: Final = ("value", "low", "high")
+_LETTERS: Final = 32
+"""Of a line of a name: these are half sentences."""
 
 
 def plot_estimates(
@@ -68,7 +70,7 @@ def plot_estimates(
     reach = 1.2 * max(ends, default=1.0) or 1.0
     colours = [_colour(row, around_zero=around_zero) for row in rows]
     limits = (-reach if around_zero else min(0.0, *(row.value for row in rows if np.isfinite(row.value)), 0.0), reach)
-    draw_rows(ax, rows, limits=limits, colours=colours, markers=["o"] * len(rows))
+    draw_rows(ax, rows, limits=limits, colours=colours, markers=["o"] * len(rows), letters=_LETTERS)
     if around_zero:
         ax.axvline(0.0, color=NEUTRAL, linewidth=1.2)
     tidy(ax, grid="x")

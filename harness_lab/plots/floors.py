@@ -136,14 +136,18 @@ def plot_floors(
     _scale(ax, rows)
     for y, row in enumerate(rows):
         _draw_row(ax, y, row, shown)
-    name_rows(ax, [row.name for row in rows])
-    ax.set_ylim(len(rows) - 0.5, -0.75)
+    asked = any(row.refused.size or row.admitted.size for row in rows)
+    name_rows(ax, [row.name for row in rows], room=_ASKED if asked else 0.0)
     tidy(ax, grid="x")
     ax.set_xlabel(f"{shown.label} of one settlement")
     shown.format_axis(ax.xaxis)
     _legend(ax, rows)
     headline(ax, _finding(rows) if title is None else title or None)
     return ax
+
+
+_ASKED: Final = 0.9
+"""Inches that the slanting words of an ask need above it."""
 
 
 def _check(frame: pd.DataFrame, needed: Sequence[str], what: str) -> None:

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from harness_lab.writing import dollars, figure
+from harness_lab.writing import percent as percent
+
 if TYPE_CHECKING:
     from matplotlib.axis import Axis
 
@@ -54,12 +57,12 @@ class Quantity:
         return write(value * self.factor, self.unit)
 
     def brief(self, value: float) -> str:
-        """Write a value of the column for a mark in a picture.
+        """Write a value of the column for a mark that only helps to find one's way: tokens in thousands.
 
         Examples
         --------
         >>> quantity("tokens").brief(225_876), quantity("cost").brief(368_498_200)
-        ('226k tokens', '$0.37')
+        ('226k tokens', '$0.3685')
         """
         return f"{compact(value * self.factor)} tokens" if self.unit == "tokens" else self.write(value)
 
@@ -99,7 +102,7 @@ def quantity(name: str) -> Quantity:
     Examples
     --------
     >>> quantity("cost_nusd").write(368_498_200), quantity("duration_ns").label, quantity("tool_calls").label
-    ('$0.37', 'time, s', 'tool calls')
+    ('$0.3685', 'time, s', 'tool calls')
     """
     return QUANTITIES.get(name, Quantity(name=name.replace("_", " ")))
 
@@ -110,20 +113,20 @@ def write(value: float, unit: str) -> str:
     Examples
     --------
     >>> write(0.368, "$"), write(0.0042, "$"), write(1200, "$"), write(0.154, "%"), write(90, "s"), write(7200, "s")
-    ('$0.37', '$0.0042', '$1,200', '15 %', '90 s', '2 h')
+    ('$0.368', '$0.0042', '$1,200', '15.4 %', '90 s', '2 h')
     """
     if not math.isfinite(value):
         return "unknown"
     if unit == "$":
-        return f"{'-' if value < 0 else ''}${_money(abs(value))}"
+        return dollars(value)
     if unit == "%":
         return percent(value)
     if unit == "pts":
-        return f"{100 * value:.2g} pts"
+        return f"{100 * value:.3g} pts"
     if unit == "s":
         return duration(value)
     words = {"calls": "call" if value == 1 else "calls"}.get(unit, unit)
-    return f"{_number(value)} {words}".strip()
+    return f"{figure(value)} {words}".strip()
 
 
 def tick(value: float, unit: str) -> str:
@@ -169,27 +172,3 @@ def duration(seconds: float) -> str:
         if abs(seconds) >= size:
             return f"{seconds / {'d': 86_400, 'h': 3_600, 'min': 60}[name]:.3g} {name}"
     return f"{seconds:.3g} s"
-
-
-def percent(share: float) -> str:
-    """Write a share from 0 to 1 in per cent, two significant digits below ten per cent.
-
-    Examples
-    --------
-    >>> percent(0.154), percent(0.0512), percent(1.0), percent(0.0), percent(0.998), percent(0.0004)
-    ('15 %', '5.1 %', '100 %', '0 %', '99.8 %', '0.04 %')
-    """
-    amount = 100 * share
-    if 0 < abs(amount) < 10:
-        return f"{amount:.2g} %"
-    return f"{amount:.1f} %" if 99 < amount < 100 else f"{amount:.0f} %"
-
-
-def _money(value: float) -> str:
-    if value >= 1000:
-        return f"{value:,.0f}"
-    return f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
-
-
-def _number(value: float) -> str:
-    return f"{round(value):,}" if float(value).is_integer() or abs(value) >= 100 else f"{value:.3g}"

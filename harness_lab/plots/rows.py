@@ -18,6 +18,8 @@ Side = Literal["left", "center", "right"]
 
 _TWO_LINES = 0.32
 """Inches of a row that two lines need."""
+_TEXT = 0.3
+"""Inches that a row's text needs above its marker."""
 
 
 class Row(NamedTuple):
@@ -49,8 +51,9 @@ def rows_height(count: int) -> float:
 
 
 def draw_rows(
-    ax: Axes, rows: Sequence[Row], *, limits: tuple[float, float], colours: Sequence[str], markers: Sequence[str]
-) -> None:
+    ax: Axes, rows: Sequence[Row], *, limits: tuple[float, float], colours: Sequence[str], markers: Sequence[str],
+    letters: int = 22,
+) -> None:  # fmt: skip
     """Draw markers with intervals, the first row on top, each with its text above.
 
     Parameters
@@ -63,9 +66,11 @@ def draw_rows(
         Ends of the horizontal axis.
     colours, markers : sequence of str
         One each.
+    letters : int
+        Of a line of a name.
     """
     ax.set_xlim(*limits)
-    name_rows(ax, [row.name for row in rows])
+    name_rows(ax, [row.name for row in rows], width=letters)
     for y, (row, colour, marker) in enumerate(zip(rows, colours, markers, strict=True)):
         if np.isfinite(row.low) and np.isfinite(row.high):
             ends = [row.low, row.high]
@@ -87,12 +92,25 @@ def _write(ax: Axes, text: str, x: float, y: float, limits: tuple[float, float])
     note(ax, text, (x, y), offset=(0, 6), side=side, gid=f"row-{y:g}")
 
 
-def name_rows(ax: Axes, names: Sequence[str], *, width: int = 22) -> None:
-    """Write names beside rows 0, 1, 2 ... from the top down; on one line and smaller where rows are close together."""
+def name_rows(ax: Axes, names: Sequence[str], *, width: int = 22, room: float = _TEXT) -> None:
+    """Write names beside rows 0, 1, 2 ... from the top down; on one line and smaller where rows are close together.
+
+    Parameters
+    ----------
+    ax : Axes
+        Where.
+    names : sequence of str
+        The first one comes on top.
+    width : int
+        Letters of a line of a name.
+    room : float
+        Inches that are left above the first row for what is written there.
+    """
     figure = ax.get_figure(root=True)
     inches = 4.0 if figure is None else figure.get_size_inches()[1] * ax.get_position().height
     close = inches < _TWO_LINES * len(names)
     lines, letters = (1, 2 * width) if close else (2, width)
     ax.set_yticks(range(len(names)), labels=[wrapped(name, width=letters, lines=lines) for name in names])
-    ax.set_ylim(max(len(names), 1) - 0.5, -0.75)
+    above = max(0.75, room * len(names) / max(inches, 0.1))
+    ax.set_ylim(max(len(names), 1) - 0.5, -above)
     ax.tick_params(axis="y", length=0, **({"labelsize": "small"} if close else {}))

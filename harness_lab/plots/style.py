@@ -65,6 +65,12 @@ OUTCOME_HATCHES: Final[dict[str, str]] = {
 MAX_NAME: Final = 120
 """Characters of a name that are ever drawn."""
 
+_NARROW: Final = 1.5
+"""Inches below which a headline is not broken further."""
+LETTER: Final = 0.068
+_HANDLE: Final = 0.5
+"""Inches of a letter of a legend, and of what stands before and behind its words."""
+
 
 def colour_of(name: str, names: Sequence[str]) -> str:
     """Return the colour of one name among all that a report or notebook shows.
@@ -169,9 +175,17 @@ def headline(ax: Axes, text: str | None) -> None:
     """Write the finding or the question above the axes, left-aligned and broken to their width; None writes nothing."""
     if text is None:
         return
-    figure = ax.get_figure(root=True)
-    inches = 6.4 if figure is None else figure.get_size_inches()[0] * ax.get_position().width
-    ax.set_title(sentence(text, width=max(24, int(inches * 13))), loc="left", fontsize="large")
+    _break(ax.set_title(_undollared(short(text, most=10 * MAX_NAME)), loc="left", fontsize="large"), ax)
+
+
+def _break(text: Any, ax: Axes) -> None:
+    """Break a text to the width of its axes when all is laid out, for only then it is known.
+
+    matplotlib itself would break at the figure's edge, which is beyond the axes beside these, and offers no other way
+    to say where.
+    """
+    text.set_wrap(True)
+    text._get_wrap_line_width = lambda: max(0.98 * ax.bbox.width, _NARROW * ax.figure.dpi)
 
 
 def note(
@@ -214,13 +228,22 @@ def note(
 
 
 def legend_below(ax: Axes, handles: Sequence[Any] | None = None, *, columns: int = 2) -> None:
-    """Put the legend under the axis label, a fixed distance in inches below the axes."""
+    """Put the legend under the axis label, a fixed distance in inches below the axes, in at most so many columns."""
     figure = ax.get_figure(root=True)
     place = ax.transAxes if figure is None else ax.transAxes + ScaledTranslation(0, -0.48, figure.dpi_scale_trans)
+    shown = ax.get_legend_handles_labels()[0] if handles is None else handles
+    words = max((len(line) for one in shown for line in str(one.get_label()).split("\n")), default=0)
+    fits = int(width_of(ax) / (LETTER * words + _HANDLE))
     ax.legend(
-        handles=handles, loc="upper left", bbox_to_anchor=(0.0, 0.0), bbox_transform=place, ncols=columns,
-        frameon=False, fontsize="small", borderaxespad=0.0,
+        handles=handles, loc="upper left", bbox_to_anchor=(0.0, 0.0), bbox_transform=place,
+        ncols=max(1, min(columns, fits)), frameon=False, fontsize="small", borderaxespad=0.0,
     )  # fmt: skip
+
+
+def width_of(ax: Axes) -> float:
+    """Return the width of axes in inches, as far as it is known before all is laid out."""
+    figure = ax.get_figure(root=True)
+    return 6.4 if figure is None else float(figure.get_size_inches()[0] * ax.get_position().width)
 
 
 def tidy(ax: Axes, *, grid: str = "both") -> None:
@@ -247,6 +270,6 @@ def draw_empty(ax: Axes, reason: str) -> Axes:
     """
     ax.set(xticks=[], yticks=[], xlabel="", ylabel="")
     ax.spines[:].set_alpha(0.3)
-    text = sentence(reason, width=44)
-    ax.text(0.5, 0.5, text, transform=ax.transAxes, ha="center", va="center", color=ink(ax), alpha=0.8)
+    words = _undollared(short(reason, most=10 * MAX_NAME))
+    _break(ax.text(0.5, 0.5, words, transform=ax.transAxes, ha="center", va="center", color=ink(ax), alpha=0.8), ax)
     return ax

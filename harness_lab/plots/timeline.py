@@ -14,6 +14,7 @@ from harness_lab.outcome import Outcome
 from harness_lab.plots.quantities import SECONDS, duration
 from harness_lab.plots.rows import name_rows
 from harness_lab.plots.style import (
+    LETTER,
     OUTCOME_COLOURS,
     OUTCOME_HATCHES,
     REFUSED,
@@ -25,6 +26,7 @@ from harness_lab.plots.style import (
     note,
     short,
     tidy,
+    width_of,
 )
 
 if TYPE_CHECKING:
@@ -120,7 +122,7 @@ def plot_timeline(
     ax.set_xlim(0, right * 1.02)
     for y, bar in enumerate(bars[:max_nodes]):
         _draw_bar(ax, y, bar, right)
-    name_rows(ax, [bar.name for bar in bars[:max_nodes]], width=34)
+    name_rows(ax, [bar.name for bar in bars[:max_nodes]], width=min(34, max(16, int(5.3 * width_of(ax)))))
     ax.set_ylim(min(len(bars), max_nodes) - 0.5, -0.5)
     tidy(ax, grid="x")
     ax.set_xlabel("time since the run started, s")
@@ -182,8 +184,10 @@ def _draw_bar(ax: Axes, y: int, bar: Bar, right: float) -> None:
             [y], [bar.length_s], left=[start], height=0.62, color=colour, hatch=hatch, edgecolor="white", linewidth=0.5
         )  # fmt: skip
     words = _words(bar)
+    if len(words) * LETTER > 0.5 * width_of(ax):
+        words = bar.reason or words  # its mark says that it was denied
     if words:
-        inside = end > 0.7 * right
+        inside = end > 0.55 * right
         note(
             ax, words, (end, y), offset=(-6 if inside else 7, 0), side="right" if inside else "left", level="center",
             gid=f"reason-{y}",

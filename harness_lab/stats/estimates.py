@@ -5,10 +5,12 @@ An answer that the data cannot support is a value too: :class:`NotEstimable`, wh
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 from harness_lab.errors import InputError
+from harness_lab.writing import dollars
+from harness_lab.writing import figure as figure
+from harness_lab.writing import percent as percent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +76,7 @@ class NotEstimable:
     Examples
     --------
     >>> print(NotEstimable(reason="the 0.5 quantile lies beyond the stops", above=0.3, supported=0.254, unit="$"))
-    not estimable: the 0.5 quantile lies beyond the stops; it lies above $0.3; the largest quantile supported is 0.254
+    not estimable: the 0.5 quantile lies beyond the stops; it lies above $0.30; the largest quantile supported is 0.254
     """
 
     reason: str
@@ -206,21 +208,6 @@ class Estimate:
         return clusters + ("" if self.effective_n is None else f", effective n {self.effective_n:,.0f}")
 
 
-def figure(value: float) -> str:
-    """Write a number for a person: thousands apart, no more digits than can be read.
-
-    Examples
-    --------
-    >>> figure(31211), figure(0.36849), figure(float("inf"))
-    ('31,211', '0.3685', 'no end')
-    """
-    if math.isinf(value):
-        return "no end"
-    if float(value).is_integer() or abs(value) >= 1000:
-        return f"{round(value):,}"
-    return f"{value:.4g}"
-
-
 def with_unit(value: float, unit: str) -> str:
     """Write a number with its unit; dollars go before it.
 
@@ -229,10 +216,7 @@ def with_unit(value: float, unit: str) -> str:
     >>> with_unit(-0.25, "$"), with_unit(31211, "tokens")
     ('-$0.25', '31,211 tokens')
     """
-    shown = figure(value)
-    if unit == "$":
-        return shown if math.isinf(value) else f"{'-' if value < 0 else ''}${shown.lstrip('-')}"
-    return f"{shown} {unit}".strip()
+    return dollars(value) if unit == "$" else f"{figure(value)} {unit}".strip()
 
 
 def p_value(p: float) -> str:
@@ -244,17 +228,6 @@ def p_value(p: float) -> str:
     ('p = 0.0027', 'p < 0.001')
     """
     return "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
-
-
-def percent(share: float) -> str:
-    """Write a share as a percentage.
-
-    Examples
-    --------
-    >>> percent(0.95), percent(0.607), percent(0.999)
-    ('95 %', '60.7 %', '99.9 %')
-    """
-    return f"{100 * share:.4g} %" if share > 0.99 else f"{100 * share:.3g} %"
 
 
 def check_confidence(confidence: float, *, what: str = "confidence") -> float:

@@ -28,7 +28,7 @@ def policies(n: int = 200, *, seed: int = 0, **shape: tuple[float, float]) -> pd
 def test_a_clear_winner_is_named_and_the_loser_is_not() -> None:
     found = best_policy(policies(cheap=(0.9, 1.0), dear=(0.9, 2.0)), indifference=0.2)
     assert (found.maybe, found.chosen) == (("cheap",), "cheap")
-    assert "Selected: cheap (95 % to be the best where it leads by $0.2 or more; 100 runs sufficed)" in found.summary()
+    assert "Selected: cheap (95 % to be the best where it leads by $0.20 or more; 100 runs sufficed)" in found.summary()
 
 
 def test_equal_policies_cannot_be_told_apart() -> None:

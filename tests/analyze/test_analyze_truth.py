@@ -39,7 +39,7 @@ def test_honest_estimates_hold_the_truth() -> None:
 def test_a_truth_that_is_missed_is_named() -> None:
     said = against_truth(world(), [{**TRUTH[0], "value": 500}]).summary()
     assert said.startswith("0 of 1 intervals")
-    assert "- missed: cost_nusd quantile 0.45 (a): truth $5e-07" in said
+    assert "- missed: cost_nusd quantile 0.45 (a): truth $0.0000005" in said
 
 
 def test_a_question_the_data_cannot_answer_is_declined_and_no_miss() -> None:

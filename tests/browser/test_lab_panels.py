@@ -27,7 +27,7 @@ def test_a_budget_is_moved_and_picture_and_figures_are_those_of_the_experiment(o
     done = (result.settlements.nodes["outcome"] == "completed").mean()
     page.wait_for_function("() => document.querySelector('.hl-readout').textContent.includes('60 pairs')")
     said = page.locator(".hl-readout td").first.text_content()
-    assert said.startswith(f"{100 * done:.0f} %")
+    assert said.startswith(percent(float(done)))
     assert said.endswith("n = 60")
     assert "60 pairs" in page.locator(".hl-readout thead").text_content()
     quiet(page)

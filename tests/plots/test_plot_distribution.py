@@ -73,7 +73,7 @@ def test_stopped_runs_are_ticks_on_the_curve() -> None:
 
 def test_a_ceiling_says_what_share_completes_within_it() -> None:
     ax = plot_incidence(curve(), ax=axes(), ceiling=3 * USD)
-    assert "ceiling \\$3.00:\n60 % complete within it" in words(ax)
+    assert "ceiling \\$3:\n60 % complete within it" in words(ax)
 
 
 def test_a_ceiling_in_the_dark_says_so() -> None:
@@ -82,9 +82,9 @@ def test_a_ceiling_in_the_dark_says_so() -> None:
 
 
 def test_the_headline_says_the_median_or_where_the_data_end() -> None:
-    assert "Half of all runs complete within \\$3.00" in words(plot_incidence(curve(), ax=axes()))
+    assert "Half of all runs complete within \\$3" in words(plot_incidence(curve(), ax=axes()))
     short = plot_incidence(curve().head(2), ax=axes(), title=None)
-    assert "30 % to 50 % of all runs complete within \\$2.00, where the data" in words(short)
+    assert "30 % to 50 % of all runs complete within \\$2, where the data" in words(short)
     assert plot_incidence(curve(), ax=axes(), title="").get_title(loc="left") == ""
 
 

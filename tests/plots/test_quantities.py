@@ -13,7 +13,7 @@ from harness_lab.plots.quantities import QUANTITIES, compact, duration, percent,
 @pytest.mark.parametrize(
     ("column", "value", "text"),
     [
-        ("cost_nusd", 368_498_200, "$0.37"),
+        ("cost_nusd", 368_498_200, "$0.3685"),
         ("cost", 1_200 * 10**9, "$1,200"),
         ("input_total", 31_211, "31,211 tokens"),
         ("calls", 1, "1 call"),

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import matplotlib as mpl
 import pytest
+from drawn_texts import drawn
 from matplotlib.figure import Figure
 
 from harness_lab.errors import InputError
@@ -89,10 +90,14 @@ def test_words_take_the_colour_in_which_the_axes_write() -> None:
     assert note(ax, "x", (0, 0), gid="x").get_color() == "white"
 
 
-def test_a_headline_is_broken_to_the_width_of_its_axes() -> None:
-    narrow = Figure(figsize=(3, 3)).add_subplot()
+def test_a_headline_is_broken_to_the_width_of_its_axes_when_all_is_laid_out() -> None:
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    narrow, _ = figure.subplots(1, 2)
     headline(narrow, "a limit of $0.70 cuts some runs and avoids some of the spend")
-    assert "\n" in narrow.get_title(loc="left")
+    narrow.set_ylabel("\n".join(["labels take room"] * 4))
+    box = next(box for text, box in drawn(figure) if text.startswith("a limit"))
+    assert box.width <= narrow.bbox.width
+    assert box.height > 30  # more than one line
     headline(narrow, None)
 
 

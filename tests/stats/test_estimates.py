@@ -13,7 +13,7 @@ NINETY_FIVE = Interval(low=1.0, high=2.0, confidence=0.95, method="t")
 
 def test_an_estimate_says_its_size_its_clusters_and_its_method() -> None:
     it = Estimate(value=1.5, interval=NINETY_FIVE, n=1007, method="mean", clusters=40, effective_n=283.6, unit="$")
-    assert str(it) == "$1.5 [$1, $2] (95 %, n = 1,007, 40 clusters, effective n 284, t)"
+    assert str(it) == "$1.50 [$1, $2] (95 %, n = 1,007, 40 clusters, effective n 284, t)"
 
 
 def test_an_answer_that_the_data_cannot_give_says_what_would_be_needed() -> None:
@@ -36,7 +36,7 @@ def test_the_ends_belong_to_the_interval() -> None:
 
 def test_another_unit_scales_value_ends_and_what_lies_above() -> None:
     it = Estimate(value=None, interval=NotEstimable(reason="stopped", above=3e8, supported=0.25), n=9, method="m")
-    assert str(it.scaled(1e-9, unit="$")).endswith("it lies above $0.3; the largest quantile supported is 0.250")
+    assert str(it.scaled(1e-9, unit="$")).endswith("it lies above $0.30; the largest quantile supported is 0.250")
     assert Estimate(value=1.5, interval=NINETY_FIVE, n=3, method="m").scaled(2, unit="s").high == 4.0
 
 

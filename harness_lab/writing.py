@@ -1,0 +1,54 @@
+"""How figures are written for a person: one rule for texts, tables and pictures, so that they say the same number."""
+
+from __future__ import annotations
+
+import math
+
+
+def figure(value: float) -> str:
+    """Write a number: thousands apart, four significant digits.
+
+    Examples
+    --------
+    >>> figure(31211), figure(0.36849), figure(float("inf"))
+    ('31,211', '0.3685', 'no end')
+    """
+    if math.isinf(value):
+        return "no end"
+    if float(value).is_integer() or abs(value) >= 1000:
+        return f"{round(value):,}"
+    return f"{value:.4g}"
+
+
+def dollars(value: float) -> str:
+    """Write an amount of money: four significant digits, and cents in full where there are any.
+
+    Examples
+    --------
+    >>> dollars(0.80919), dollars(-0.3), dollars(12), dollars(1234.5), dollars(0.0000421)
+    ('$0.8092', '-$0.30', '$12', '$1,234', '$0.0000421')
+    """
+    if math.isinf(value):
+        return figure(value)
+    amount = abs(value)
+    whole = amount >= 1000 or float(f"{amount:.4g}").is_integer()
+    shown = f"{round(amount):,}" if whole else _places(amount)
+    return f"{'-' if value < 0 else ''}${shown}"
+
+
+def percent(share: float) -> str:
+    """Write a share as a percentage: three significant digits, four above 99 %.
+
+    Examples
+    --------
+    >>> percent(0.95), percent(0.607), percent(0.9995), percent(0.0184)
+    ('95 %', '60.7 %', '99.95 %', '1.84 %')
+    """
+    return f"{100 * share:.4g} %" if share > 0.99 else f"{100 * share:.3g} %"
+
+
+def _places(amount: float) -> str:
+    """Return four significant digits without exponent, at least two of them behind the point."""
+    behind = max(2, 3 - math.floor(math.log10(amount)))
+    head, tail = f"{amount:.{behind}f}".split(".")
+    return f"{head}.{tail.rstrip('0').ljust(2, '0')}"
