@@ -58,9 +58,8 @@ def _held(made: Translation, places: list[Path]) -> None:
     """Read what was written, from where it was written, and hold it against what was simulated."""
     from harness_lab.export import read_back
 
-    texts = dict(zip(made.written.files, (place.read_text("utf-8") for place in places), strict=True))
-    back = read_back(made.target, texts, form=made.written.form)
-    if back != made.written.read_back():
+    texts = dict(zip(made.written.files, (place.read_bytes().decode() for place in places), strict=True))
+    if read_back(made.target, texts, form=made.written.form) != made.written.read_back():
         raise InputError("--out", expected="files that read as they were written", got=[str(place) for place in places])
     note("read back: the same limits")
 

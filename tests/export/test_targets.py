@@ -251,6 +251,7 @@ def test_what_is_cut_to_fit_is_said_and_never_exceeds_the_limit() -> None:
 
 def test_milliseconds_are_not_lost_to_binary_fractions() -> None:
     assert export(tree_limits(timeout_s=0.57), "tanstack").settings == {"timeoutMs": 570}
+    assert export(tree_limits(timeout_s=67_108_864.527), "tanstack").settings == {"timeoutMs": 67_108_864_527}
 
 
 def test_money_is_written_as_it_is_enforced_here() -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 
 from harness_lab.errors import InputError
-from harness_lab.export import AgentLimits, Provenance, TunedConfig, export
+from harness_lab.export import TARGETS, AgentLimits, Provenance, TunedConfig, export
 from harness_lab.export.translation.native import limits_of
 from harness_lab.export.writers import target_of
 from harness_lab.policies import compose, iteration_budget, shared_ledger, tree_limits
@@ -15,6 +18,7 @@ from harness_lab.policies import compose, iteration_budget, shared_ledger, tree_
 if TYPE_CHECKING:
     from pathlib import Path
 
+PROVENANCE = Provenance(date="2026-01-31", harness_lab="0.1.0")
 OWN = {
     ("langgraph", "app.py"): (
         'graph.invoke(state, config={"recursion_limit": 25, "tags": [name]})',
@@ -71,12 +75,42 @@ def test_files_as_people_write_them_are_read(tmp_path: Path, system: str, file: 
 def test_a_folder_that_was_exported_is_read_as_it_was_written(tmp_path: Path, target: str) -> None:
     agents = [AgentLimits(name="own", max_calls=3, model="m")]
     policy = compose(shared_ledger(40, 0.5), tree_limits(1, 3), iteration_budget(20))
-    config = TunedConfig(policy, provenance=Provenance(date="2026-01-31", harness_lab="0.1.0"), agents=agents)
-    written = export(config, target)
+    written = export(TunedConfig(policy, provenance=PROVENANCE, agents=agents), target)
     for path, text in written.files.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text)
     assert limits_of(target_of(target), tmp_path) == written.settings
+
+
+HOSTILE = "a\"b'c`d\\e\n\r\t*/ ?> </script> ${x} \u2028\x7f\x85 模块 \U0001f600 ---\n"
+FORMS = [(name, form) for name, target in TARGETS.items() for form in target.forms]
+limits = st.integers(0, 2**53) | st.sampled_from([0, 1, 2**31 - 1])
+
+
+@pytest.mark.parametrize(("target", "form"), FORMS)
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    calls=limits,
+    usd=st.floats(0, 9e9),
+    depth=limits,
+    name=st.text(st.characters(exclude_categories=["Cs"]), min_size=1),
+)
+@example(calls=0, usd=0.0, depth=0, name=HOSTILE)
+def test_what_is_written_for_a_system_can_be_translated_from_it(
+    tmp_path: Path, target: str, form: str, calls: int, usd: float, depth: int, name: str
+) -> None:
+    policy = compose(shared_ledger(calls, usd), tree_limits(depth), iteration_budget(calls), name=name)
+    config = TunedConfig(policy, provenance=PROVENANCE, agents=[AgentLimits(name=name, max_calls=calls, model=name)])
+    written = export(config, target, form=form)
+    folder = tmp_path / hashlib.sha256(f"{calls} {usd} {depth} {name}".encode()).hexdigest()
+    for path, text in written.files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(text.encode())
+    told = {key: value for key, value in written.settings.items() if value is not None}
+    if not told:
+        return
+    read = limits_of(target_of(target), folder, form=form)
+    assert {key: value for key, value in read.items() if value is not None} == told
 
 
 def test_two_answers_to_one_question_are_refused(tmp_path: Path) -> None:

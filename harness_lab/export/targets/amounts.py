@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Protocol
 
-from harness_lab.clock import NS_PER_S, ns
 from harness_lab.usage import nusd, usd
 
 SAFE_INTEGER = 2**53 - 1
@@ -104,8 +104,9 @@ class Seconds:
     why: str = ""
 
     def write(self, value: float) -> tuple[int | float, str]:
-        """Return the units."""
-        whole, rest = divmod(ns(value), NS_PER_S // self.per_second)
+        """Return the units, of the seconds as they are written in decimals: 67108864.527 s are 67108864527 ms."""
+        units, rest = divmod(Decimal(str(value)) * self.per_second, 1)
+        whole = int(units)
         written = whole if self.whole or not rest else value * self.per_second
         if written < self.least:
             raise Unfit(f"must be at least {self.least} there{f': {self.why}' if self.why else ''}")

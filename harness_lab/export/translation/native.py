@@ -169,7 +169,7 @@ def _text(place: Path) -> str:
     try:
         if place.stat().st_size > LARGEST:
             raise ReadError(str(place), expected=f"limits, at most {LARGEST:,} bytes", got=f"{place.stat().st_size:,}")
-        return place.read_text("utf-8")
+        return place.read_bytes().decode("utf-8")  # every line end as it is
     except (OSError, UnicodeDecodeError, ValueError) as error:
         if isinstance(error, ReadError):
             raise

@@ -113,6 +113,8 @@ class Search:
         """Return the closest amount of one knob: over the whole range first, then between its neighbours there."""
         whole = knob.quantity not in ("cost", "time")
         amounts = grid(used(nodes, knob), points=COARSE, whole=whole)
+        if value.quantity == knob.quantity and value.amount > 0:
+            amounts = sorted({*amounts, value.amount})
         scored = self._tried(value, knob, before, chosen, amounts)
         if not scored:
             return None
