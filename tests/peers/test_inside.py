@@ -15,7 +15,7 @@ PEERS = os.environ.get("HARNESS_LAB_PEERS", "")
 HERE = Path(__file__).parent
 
 
-@pytest.mark.parametrize("name", ["test_real_limiters", "test_real_loops", "test_real_simulated"])
+@pytest.mark.parametrize("name", ["test_real_limiters", "test_real_loops", "test_real_simulated", "test_real_tokenops"])
 def test_what_needs_the_packages_holds_where_they_are(name: str) -> None:
     python, bernstein = (Path(PEERS, environment, "bin", "python") for environment in ("agents", "bernstein"))
     if not PEERS or not python.exists():
