@@ -17,13 +17,17 @@ CHILD_ITERATIONS = 50
 
 
 class Hermes(Adapter):
-    """Each agent has a counter of its own, so a tree may take more turns than its root is allowed."""
+    """Each agent has a counter of its own, so a tree may take more turns than its root is allowed.
+
+    This is the counter alone. The agent's loop counts turns a second time, and no refund lowers that count.
+    """
 
     name = "hermes-agent"
     package = "hermes-agent"
     requires = "hermes-agent==0.19.0"
     knobs: ClassVar[Mapping[str, str]] = {
-        "calls": "max_iterations: turns of one agent; a child has delegation.max_iterations (50) of its own"
+        "calls": "IterationBudget(max_iterations): turns of one agent; a child has delegation.max_iterations (50) of "
+        "its own; the loop's own count, which no refund lowers, is not in it"
     }
     areas: ClassVar[tuple[str, ...]] = ("iteration-budget",)
 
