@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 import pandas as pd
 
-from harness_lab.analyze.frames import Data, Floats, amount, as_names, display, label, parts_by
+from harness_lab.analyze.beside import fifths, fifths_text
+from harness_lab.analyze.frames import Data, Floats, amount, as_names, display, label, nodes_of, parts_by
 from harness_lab.analyze.grouping import AUTO
 from harness_lab.analyze.sample import Level, Sample, table, take
 from harness_lab.errors import InputError
@@ -44,6 +45,8 @@ class SettlementDistribution:
         The rows it rests on, and the count of those that were kept apart.
     confidence : float
         Confidence of every interval.
+    caps : int
+        Different limits of this quantity that runs were recorded under, "none" counted as one.
     parts : mapping of tuple to SettlementDistribution
         The same for each group, keyed by the values of the `by` columns (None: unknown). Empty without `by`.
     """
@@ -53,6 +56,7 @@ class SettlementDistribution:
     sample: Sample
     confidence: float
     by: tuple[str, ...] = ()
+    caps: int = 0
     parts: Mapping[tuple[Any, ...], SettlementDistribution] = field(default_factory=dict)
 
     def quantile(self, q: float, *, among: Among = "all") -> Estimate:
@@ -165,6 +169,10 @@ class SettlementDistribution:
         fitted = self.fit() if found is None else found
         return plot_fit(fitted.curves(), ax=ax, unit=fitted.unit, censored=fitted.censored)
 
+    def fifths(self) -> pd.DataFrame:
+        """Return how many completed and delivered in each fifth of the amount; see :func:`analyze.beside.fifths`."""
+        return fifths(self.sample)
+
     def to_frame(self, quantiles: Sequence[float] = QUANTILES) -> pd.DataFrame:
         """Return quantiles as rows: the group (if any), ``q`` and the fields of each estimate, in the column's unit."""
         rows = [self._record(q) for q in quantiles] if not self.parts else []
@@ -194,6 +202,7 @@ class SettlementDistribution:
         else:
             lines += [f"completed: {self.completion()}"] if self.sample.n else []
             lines += [self._line(q) for q in (0.5, 0.9, 0.95)]
+            lines += filter(None, [fifths_text(self.fifths()), self._caps()])
         return notes_below("\n".join(lines))
 
     def explain(self) -> str:
@@ -210,6 +219,14 @@ class SettlementDistribution:
             "Clusters: rows of one user, repository or session are not independent; with too few of them there is no "
             "interval (cluster=None gives one that speaks only of these very groups).\n"
             "Next: ceiling(...) for the smallest limit that lets a stated share complete."
+        )
+
+    def _caps(self) -> str:
+        if self.caps < 2 or not self.sample.stopped.any():
+            return ""
+        return (
+            f"Limits differed ({self.caps:,} of them): cap_check(...) tests whether harder tasks got larger ones, "
+            "which makes these quantiles too high, and bounds them however limits were set."
         )
 
     def _record(self, q: float) -> dict[str, object]:
@@ -280,8 +297,21 @@ def distribution(
         for key, part in (parts_by(rows, names) if names else ())
     }
     return SettlementDistribution(
-        column=column, level=level, sample=whole, confidence=confidence, by=names, parts=parts
+        column=column, level=level, sample=whole, confidence=confidence, by=names, parts=parts,
+        caps=_caps(settlements, column) if whole.stopped.any() else 0,
+    )  # fmt: skip
+
+
+def _caps(settlements: Data, column: str) -> int:
+    """Return how many different limits of a quantity the roots are recorded under."""
+    name = {"cost_nusd": "ceiling_cost", "input_total": "ceiling_input", "duration_ns": "ceiling_time_ns"}.get(
+        column, f"ceiling_{column}"
     )
+    nodes = nodes_of(settlements)
+    if name not in nodes.columns:
+        return 0
+    roots = nodes if "parent" not in nodes.columns else nodes[nodes["parent"].isna()]
+    return int(roots[name].nunique(dropna=False))
 
 
 def _sample_quantile(values: Floats, q: float) -> float | None:

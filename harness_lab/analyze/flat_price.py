@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import pearson3
 
+from harness_lab.analyze.beside import beside
 from harness_lab.analyze.frames import Data, Floats, Ints, as_names, label, numbers, parts_by
 from harness_lab.analyze.grouping import AUTO, choose_cluster
 from harness_lab.analyze.runs import run_table
@@ -68,6 +69,8 @@ class FlatPrice:
         Runs of a month; whole clusters come together, as they do in the records.
     unknown : int
         Runs of unknown cost, left out.
+    beside : str
+        How the runs ended and whether they delivered.
     parts : mapping of tuple to FlatPrice
         The same for each group.
     """
@@ -83,6 +86,7 @@ class FlatPrice:
     month_runs: int
     unknown: int
     cluster: str | None = None
+    beside: str = ""
     parts: Mapping[tuple[Any, ...], FlatPrice] = field(default_factory=dict)
 
     def to_frame(self) -> pd.DataFrame:
@@ -129,6 +133,7 @@ class FlatPrice:
             return f"no price: {self.cost.interval}"
         lines = [
             f"${self.price_usd:,.4g} a run; cost {self.cost}; margin {self.expected_margin}.",
+            self.beside,
             f"One run loses with chance {self.loss_run}, then by {self.loss_size}.",
         ]
         month = f"A month of {self.month_runs:,} runs"
@@ -259,6 +264,7 @@ def _judge(
     cluster: str | None, parts: Mapping[tuple[Any, ...], FlatPrice],
 ) -> FlatPrice:  # fmt: skip
     cost, name, labels = _costs(runs, cluster)
+    told = beside(runs)
     average = mean(cost, confidence=confidence, clusters=labels, unit="$")
     bound = mean(cost, confidence=2 * confidence - 1, clusters=labels) if confidence > 0.5 else average
     few = None if cost.size >= MIN_RUNS else NotEstimable(reason=f"{cost.size} run(s) of known cost", needs_n=MIN_RUNS)
@@ -269,7 +275,7 @@ def _judge(
         return FlatPrice(
             price_usd=given, margin=margin, expected_margin=none, cost=none, loss_run=none, loss_size=none,
             loss_month=none, month_loss=none, month_runs=month, unknown=len(runs) - cost.size,
-            cluster=name, parts=parts,
+            cluster=name, parts=parts, beside=told,
         )  # fmt: skip
     over = cost > price
     left = mean(1 - cost / price, confidence=confidence, clusters=labels)
@@ -280,7 +286,7 @@ def _judge(
         loss_size=mean(
             cost[over] - price, confidence=confidence, clusters=None if labels is None else labels[over], unit="$"
         ),
-        loss_month=chance, month_loss=size, unknown=len(runs) - cost.size, cluster=name, parts=parts,
+        loss_month=chance, month_loss=size, unknown=len(runs) - cost.size, cluster=name, parts=parts, beside=told,
     )  # fmt: skip
 
 

@@ -106,6 +106,7 @@ def price_changes(
         target=target, margin=margin, price_usd=judge.price, ceiling_usd=judge.ceiling_usd, confidence=confidence,
         shares=priced[-1].shares, over_period=judge.over(*inside), period=period, budget_usd=budget_usd,
         n=int(known.sum()), unknown=int((~known).sum()), recorded=priced[0].recorded, notes=priced[-1].notes,
+        beside=priced[-1].beside,
         parts=ask_by(settlements, by, lambda rows: price_changes(
             rows, tables, price_usd=price_usd, period=period, **rest,
         )),

@@ -91,6 +91,8 @@ class PriceChanges:
         Mean spend per run as recorded, dollars.
     notes : tuple of str
         What has to be said of the prices.
+    beside : str
+        How the runs ended and whether they delivered, as recorded.
     parts : Parts or None
         The same for each group.
     """
@@ -109,6 +111,7 @@ class PriceChanges:
     unknown: int
     recorded: Estimate
     notes: tuple[str, ...]
+    beside: str = ""
     parts: Parts[PriceChanges] | None = None
 
     def to_frame(self) -> pd.DataFrame:
@@ -147,6 +150,7 @@ class PriceChanges:
             return self.parts.summary()
         left = f"; {self.unknown:,} run(s) of unknown tokens or price left out" if self.unknown else ""
         lines = [f"{self.n:,} runs under the prices of {len(self.dates)} dates; price effect only{left}."]
+        lines += [self.beside] if self.beside else []
         first = self.dates[0]
         for one in self.dates:
             lines.append(f"{one.day} ({one.source}): mean cost of a run {one.cost}{self._moved(one, first)}")

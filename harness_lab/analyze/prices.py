@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pandas as pd
 
+from harness_lab.analyze.beside import beside
 from harness_lab.analyze.frames import (
     Bools,
     Data,
@@ -66,6 +67,8 @@ class Repriced:
         One row per run: ``run, recorded_usd, repriced_usd``.
     cluster : str or None
         Column whose rows were taken as alike.
+    beside : str
+        How the runs ended and whether they delivered, as recorded.
     """
 
     recorded: Estimate
@@ -77,6 +80,7 @@ class Repriced:
     parts: dict[tuple[Any, ...], tuple[Estimate, Estimate, Estimate]]
     runs: pd.DataFrame
     cluster: str | None
+    beside: str = ""
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per figure (and group): ``group, figure, unit`` and the fields of the estimate."""
@@ -110,6 +114,7 @@ class Repriced:
             f"- {percent(q)} of the runs cost at most {one.scaled(1.0, unit='$')}" for q, one in self.quantiles.items()
         ]
         lines += [f"- {label(key)}: change {found[2]}" for key, found in self.parts.items()]
+        lines += [self.beside] if self.beside else []
         return notes_below("\n".join([*lines, *(f"Note: {note}." for note in self.notes)]))
 
     def explain(self) -> str:
@@ -279,7 +284,7 @@ def _result(
     return Repriced(
         recorded=found[0], repriced=found[1], change=found[2], quantiles={q: quantiles.at(q) for q in (0.5, 0.9, 0.95)},
         shares=_shares(parts, asked, owner, both, labels, confidence), notes=tuple(notes), parts=groups, runs=table,
-        cluster=name,
+        cluster=name, beside=beside(runs[both]),
     )  # fmt: skip
 
 

@@ -9,7 +9,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from harness_lab.analyze import cap_check, ceiling, ceiling_curve, distribution, first_call_floors, floors, run_table
+from harness_lab.analyze import (
+    cap_check,
+    ceiling,
+    ceiling_curve,
+    distribution,
+    first_call_floors,
+    flat_price,
+    floor_costs,
+    floors,
+    run_table,
+)
 from harness_lab.settlements import Settlements
 from harness_lab.stats import kaplan_meier
 
@@ -93,6 +103,32 @@ def test_dear_runs_deliver_less_often_and_delivery_stands_beside_the_ceiling(swe
     assert "delivered: " in ceiling(swe, cluster=None).summary()
 
 
+def test_every_figure_of_cost_has_outcome_and_delivery_beside_it(swe: pd.DataFrame) -> None:
+    shares = distribution(swe, cluster=None).fifths()
+    assert [round(shares["delivered"].iloc[k], 2) for k in (0, 4)] == [0.90, 0.56]
+    assert "Delivered: 89.6 % of the fifth that used least, 56.2 %" in distribution(swe).summary()
+    told = "Of these runs 240 of 240 completed, 183 delivered."
+    assert told in flat_price(swe, cluster=None).summary()
+
+
+def test_limits_that_differ_are_pointed_at_where_quantiles_are_read(swe: pd.DataFrame) -> None:
+    cap = np.where(np.arange(len(swe)) % 2, 4, 8) * 10**8
+    stopped = swe["cost_nusd"] > cap
+    capped = swe.assign(ceiling_cost=cap, outcome=np.where(stopped, "exhausted", "completed"),
+                        cost_nusd=np.minimum(swe["cost_nusd"], cap))  # fmt: skip
+    assert "Limits differed (2 of them): cap_check(...)" in distribution(capped).summary()
+    assert "Limits differed" not in distribution(swe).summary()
+
+
+def test_the_floor_of_one_repository_refuses_solved_runs_elsewhere(swe: pd.DataFrame) -> None:
+    mine = swe["run"].str.startswith("matplotlib")
+    floor = floors(swe[mine].drop(columns="first")).records()[0]["floor"]
+    elsewhere = swe[~mine].drop(columns="first")
+    row = floor_costs(elsewhere, candidates=[floor]).to_frame().iloc[0]
+    assert (len(elsewhere), (elsewhere["input_total"] < floor).sum()) == (225, 57)
+    assert round(row["falsely_refused"] * row["n_good"]) == 49
+
+
 def first_prompts(frame: pd.DataFrame, prompt: pd.Series[Any]) -> pd.DataFrame:
     return pd.DataFrame({
         "run": frame["run"], "node": "0", "call": 0, "attempt": 0, "kind": "model", "model": "m", "input_total": prompt,
@@ -131,3 +167,66 @@ def test_a_ceiling_sinks_more_in_the_turns_it_cuts_than_it_avoids(turns: pd.Data
     assert row["cut_share"] == pytest.approx(0.051, abs=0.002)
     assert row["avoided_share"] == pytest.approx(0.129, abs=0.003)
     assert row["sunk_share"] == pytest.approx(0.185, abs=0.005)
+
+
+PAGE = DATA.parent / "spec" / "misleading-numbers.md"
+TRAPS = {
+    "clustered runs make n look larger": (
+        "analyze/test_misleading_numbers:test_a_thousand_turns_of_the_same_sessions_count_as_some_hundred",
+        "analyze/test_analyze_distribution:test_the_effective_n_of_240_runs_in_11_repositories_is_about_40",
+        "analyze/test_analyze_ceilings:test_too_few_clusters_decline_and_say_how_many_are_needed",
+        "analyze/test_coverage_of_results:test_intervals_of_results_cover_clustered_truth",
+    ),
+    "harder tasks get larger caps": (
+        "analyze/test_misleading_numbers:test_limits_that_follow_the_difficulty_are_found_out_and_worst_cases_hold_the_truth",
+        "analyze/test_misleading_numbers:test_limits_that_differ_are_pointed_at_where_quantiles_are_read",
+        "analyze/test_analyze_by_group:test_limits_that_depend_on_the_kind_of_task_are_tested_within_each_kind",
+    ),
+    "failures treated as censored": (
+        "analyze/test_misleading_numbers:test_failures_taken_for_stops_make_completion_look_several_times_better",
+        "analyze/test_analyze_distribution:test_failures_and_stops_together_worked_by_hand",
+    ),
+    "survivorship": (
+        "analyze/test_misleading_numbers:test_dear_runs_deliver_less_often_and_delivery_stands_beside_the_ceiling",
+        "analyze/test_misleading_numbers:test_every_figure_of_cost_has_outcome_and_delivery_beside_it",
+    ),
+    "a floor that measures tasks": (
+        "analyze/test_misleading_numbers:test_a_floor_far_above_the_first_prompt_is_said_to_measure_tasks",
+        "analyze/test_misleading_numbers:test_the_floor_of_one_repository_refuses_solved_runs_elsewhere",
+    ),
+    "a floor that hangs on one row": (
+        "analyze/test_misleading_numbers:test_a_first_prompt_that_one_session_alone_has_is_said_to_rest_on_one_row",
+    ),
+    "completed is not delivered": (
+        "analyze/test_misleading_numbers:test_a_run_that_says_itself_that_it_failed_is_no_floor",
+    ),
+    "a ceiling destroys spend": (
+        "analyze/test_misleading_numbers:test_a_ceiling_sinks_more_in_the_turns_it_cuts_than_it_avoids",
+        "analyze/test_analyze_ceilings:test_the_report_shows_what_a_ceiling_destroys_beside_what_it_saves",
+    ),
+    "a promise checked on half the data": (
+        "analyze/test_ceilings_held_out:test_a_promise_made_on_one_half_holds_on_the_other_or_the_drift_says_why",
+    ),
+    "agents adapt": (
+        "simulate/test_lively_agents:test_results_say_that_agents_are_oblivious_and_show_one_run_that_winds_down",
+        "simulate/test_lively_agents:test_a_replay_shows_one_run_that_winds_down",
+    ),
+    "price, mix and length change together": (
+        "analyze/test_analyze_watch:test_a_hand_worked_split",
+        "analyze/test_analyze_watch:test_the_effects_and_the_volume_sum_to_the_change",
+    ),
+    "repricing recorded tokens": ("analyze/test_analyze_prices:test_another_model_is_labelled_price_effect_only",),
+}
+"""Each trap that is known, by how its row begins, and the tests of its remedy."""
+
+
+def test_every_trap_that_is_known_has_its_tests() -> None:
+    rows = [line.split("|")[1].strip() for line in PAGE.read_text("utf-8").splitlines() if line.startswith("| ")]
+    rows = [row for row in rows if row not in ("trap", "---")]
+    assert [row for row in rows if not any(row.startswith(start) for start in TRAPS)] == []
+    assert len(rows) == len(TRAPS)
+    tests = Path(__file__).parents[1]
+    for named in TRAPS.values():
+        for one in named:
+            file, _, name = one.partition(":")
+            assert f"def {name}(" in (tests / f"{file}.py").read_text("utf-8"), one
