@@ -20,7 +20,9 @@ def conformance(
     ] = None,
     adapter: Annotated[
         str | None,
-        typer.Option("--adapter", help="Ask somebody else's limiter: a name, module:Class or file.py:Class."),
+        typer.Option(
+            "--adapter", help="Ask somebody else's limiter: a name (docs/adapters.md), module:Class or file.py:Class."
+        ),
     ] = None,
     case: Annotated[str | None, typer.Option("--case", help="Only the case with this id.")] = None,
     list_them: Annotated[bool, typer.Option("--list", help="Name what deviates, does not apply or failed.")] = False,

@@ -64,6 +64,12 @@ class AdapterReport(Report):
     version: str | None = None
     limits: Mapping[str, str]
 
+    @property
+    def not_asked(self) -> dict[str, int]:
+        """Areas whose cases were not put to it, and how many those are: the parts of systems that are another's."""
+        asked = {result.area for result in self.results}
+        return {} if not asked.issuperset(ANY) else {a: len(shipped(a)) for a in AREAS if a not in asked}
+
     def rows(self) -> list[dict[str, Any]]:
         """Return one row a case: area, id, word, reason and the scenario that shows it."""
         names = ("area", "id", "word", "reason", "scenario")
@@ -78,7 +84,9 @@ class AdapterReport(Report):
         """Return the counts as a plain table, under the name and version."""
         which = f"{self.package} {self.version}" if self.package else "no package"
         takes = "; ".join(f"{limit} ({knob})" if knob else limit for limit, knob in self.limits.items())
-        return f"{self.adapter}: {which}\nlimits: {takes}\n{Report.summary(self)}"
+        rest = ", ".join(f"{area} ({many})" for area, many in self.not_asked.items())
+        told = f"\nnot asked, for they are about parts of other systems: {rest}" if rest else ""
+        return f"{self.adapter}: {which}\nlimits: {takes}\n{Report.summary(self)}{told}"
 
     def explain(self) -> str:
         """Say what the words mean and what to do next."""

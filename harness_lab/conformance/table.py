@@ -121,7 +121,8 @@ def _not_applicable(report: AdapterReport) -> list[str]:
     for result in report.results:
         if result.word == "not_applicable":
             reasons.setdefault(result.reason, []).append(result.id)
-    return [f"- {_cell(reason)}: {', '.join(ids)}" for reason, ids in reasons.items()] or ["Every case applies."]
+    rest = [f"- cases about parts of other systems: all {many} of {area}" for area, many in report.not_asked.items()]
+    return [f"- {_cell(reason)}: {', '.join(ids)}" for reason, ids in reasons.items()] + rest
 
 
 def _cell(text: str) -> str:

@@ -140,3 +140,16 @@ def test_a_report_is_stored_and_read_back() -> None:
     assert from_data(found.to_data()) == found
     assert "check-then-add: no package" in found.summary()
     assert "no judgement" in found.explain()
+
+
+def test_what_is_not_asked_is_said() -> None:
+    found = run_adapter(named("check-then-add"))
+    assert set(found.not_asked) == {
+        "prism-budgets",
+        "tangle-pool-and-floors",
+        "tree-limits",
+        "iteration-budget",
+        "delegation",
+    }
+    assert f"delegation ({len(shipped('delegation'))})" in found.summary()
+    assert run_adapter(Generous, [case("limit-of-3")]).not_asked == {}
