@@ -146,7 +146,7 @@ class Harness:
             if deadline is None or (node.parent is not None and deadline == node.parent.deadline):
                 end = await self._think(node, record, brain())
             else:
-                end = await self._until_deadline(node, deadline, record, brain())
+                end = await self._until_deadline(node, deadline, record, brain()) or _LATE
         except Exception as error:
             end, record.error = _BROKE, error
             if record.parent is None or isinstance(error, SimulationError):
@@ -163,15 +163,20 @@ class Harness:
                     runtime.drain(policy)
         return end
 
-    async def _until_deadline(self, node: Ticket, deadline: Time, record: NodeRecord, brain: Brain) -> End:
-        if deadline <= self.runtime.now():  # a call that starts now could only end too late
-            return _LATE
+    def _until_deadline(
+        self, node: Ticket, deadline: Time, record: NodeRecord, brain: Brain
+    ) -> Coroutine[Any, Any, End | None]:
+        """Return what runs a node until its deadline, None when that came first; not a step in every wait itself."""
+        if deadline <= self._now():  # a call that starts now could only end too late
+            return _too_late()
         thinking = self._think(node, record, brain)
         if node.detach:
-            end = await self.runtime.leave_at(deadline, _LATE, thinking)
-            return _LATE if self.runtime.now() >= deadline else end
-        in_time = await self.runtime.until(deadline, thinking)
-        return in_time if in_time is not None else _LATE
+            return self._left_at(deadline, thinking)
+        return self.runtime.until(deadline, thinking)
+
+    async def _left_at(self, deadline: Time, thinking: Coroutine[Any, Any, End]) -> End | None:
+        end = await self.runtime.leave_at(deadline, _LATE, thinking)
+        return None if self._now() >= deadline else end
 
     async def _think(self, node: Ticket, record: NodeRecord, brain: Brain) -> End:
         """Do what the brain wants until it has finished."""
@@ -300,6 +305,10 @@ class Harness:
         record.close(end, self.runtime.now())
         self.sink.node(record)
         return end
+
+
+async def _too_late() -> None:
+    return None
 
 
 def amounts_of(reply: Reply) -> Amounts:

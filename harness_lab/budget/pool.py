@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from harness_lab.budget._rules import fits
 from harness_lab.budget._shortfalls import exhausted, short, unbudgeted
 from harness_lab.budget.allocation import Account, Allocation, Overspend
 from harness_lab.budget.pool_rules import BudgetFault, pool_rules
@@ -147,13 +148,21 @@ class ReservationPool(PoolView):
             If an amount is negative or not a whole number, or `within` is no allocation.
         """
         keep = None if keep is None else self._checked("keep", keep)
-        return self._missing(self._checked("ask", ask), self._above(within), keep)
+        return self.missing(self._checked("ask", ask), self._above(within), keep)
 
-    def _missing(self, ask: Amounts, allocation: Allocation, keep: Amounts | None) -> tuple[Shortfall, ...]:
+    def missing(self, ask: Amounts, allocation: Allocation, keep: Amounts | None = None) -> tuple[Shortfall, ...]:
+        """Like :meth:`shortfalls`, for amounts that were checked before."""
         names = self.channels
         missing: tuple[Shortfall, ...] = ()
         for i, account in allocation.limited:
-            each = short(names[i], account.open(), ask[i], 0 if keep is None else keep[i] or 0)
+            asked = ask[i]
+            if (
+                keep is None
+                and not (account.closed or account.unknown)
+                and (asked is None or fits(account.limit, account.spent, account.held, asked))
+            ):  # nearly always
+                continue
+            each = short(names[i], account.open(), asked, 0 if keep is None else keep[i] or 0)
             if each is not None:
                 missing += (each,)
         if self.rules.unlimited == "refuse":
@@ -185,7 +194,7 @@ class ReservationPool(PoolView):
         above = self._above(within)
         if above.closed is not None:
             raise InputError("within", expected="an allocation that has not ended", got="one that has")
-        missing = self._missing(ask, above, keep)
+        missing = self.missing(ask, above, keep)
         return Refusal(missing) if missing else self.hold(ask, above)
 
     def even_share(self, ask: Amounts, within: Allocation | None = None, *, together: int = 1) -> Amounts:

@@ -116,9 +116,9 @@ class PoolModule:
             return ()
         above: Allocation = ask.parent.memory[self.index]
         if self._grants == "as-asked":
-            return self.pool.shortfalls(ask.budget, above)
+            return self.pool.missing(ask.budget, above)
         nothing_left = self.pool.used_up(above)
-        return nothing_left if nothing_left else self.pool.shortfalls(self._granted(ask, above), above)
+        return nothing_left if nothing_left else self.pool.missing(self._granted(ask, above), above)
 
     def hold(self, ticket: Ticket, now: Time) -> None:
         """Set a child's ask aside; a step holds nothing."""

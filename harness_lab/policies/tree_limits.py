@@ -155,11 +155,12 @@ class TreeLimits:
     """
 
     asks_spawn = True
-    __slots__ = ("_full", "_limits", "_spec", "asks_step", "index", "peak", "running")
+    __slots__ = ("_full", "_limits", "_per_parent", "_spec", "asks_step", "index", "peak", "running")
 
     def __init__(self, spec: TreeLimitsSpec) -> None:
         self._spec = spec
         self._limits = _limits(spec)
+        self._per_parent = spec.concurrency == "parent"
         slots = spec.max_concurrent  # a slot that does not exist is never given back
         self._full = Shortfall(Code.MAX_CONCURRENT, slots, 1, 0, "nothing" if slots == 0 else "wait")
         self.asks_step = spec.on_timeout == "cooperative" and spec.timeout_s is not None
@@ -175,7 +176,7 @@ class TreeLimits:
             return ()
         node: _Node = ask.parent.memory[self.index]
         late = self._late(node, now) if self.asks_step else ()
-        active = self._active(ask, node)
+        active = node.active if self._per_parent else self._active(ask, node)
         broken = node.view.broken(active)
         if ask.resume is not None:  # it was counted when it started; now it only needs a slot
             broken &= _SLOTS
@@ -226,8 +227,7 @@ class TreeLimits:
         return f"{self.running} slot(s) are still taken" if self.running else None
 
     def _active(self, ask: SpawnAsk, node: _Node) -> int:
-        if self._spec.concurrency == "parent":
-            return node.active
+        """Return the slots of the whole tree that are taken; a parent that would lend its own frees one."""
         lent = ask.awaited and ask.parent is not None and self._lends(ask.parent, node) and node.awaited == 0
         return self.running - lent
 

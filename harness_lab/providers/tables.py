@@ -61,11 +61,11 @@ class Table:
         self._cells: tuple[list[int], ...] = tuple(arrays.tolist())
 
     def __getstate__(self) -> NDArray[np.int64]:
-        """Return what is sent to a worker: one array, since pickling lists of ints takes ten times as long."""
-        return self._arrays
+        """Return what is sent to a worker: one array of the smallest ints, made faster than lists, and smaller."""
+        return self._arrays.astype(np.min_scalar_type(self._arrays.max()))
 
     def __setstate__(self, arrays: NDArray[np.int64]) -> None:
-        self._set(arrays)
+        self._set(arrays.astype(np.int64))
 
     def cells(self) -> tuple[list[int], ...]:
         """Return six lists of 4,096 ints: quantiles and their distances, of the body, the low end and the high end."""
