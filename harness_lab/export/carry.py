@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from harness_lab.export.targets.amounts import Unfit
 from harness_lab.export.targets.base import Carried, Draft, Loss, Target
-from harness_lab.export.values import SCOPES, Value, childless, same_scopes, values_of
+from harness_lab.export.values import ABOUT, SCOPES, Value, childless, same_scopes, values_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -93,7 +93,8 @@ def _kept(value: Value, draft: Draft, target: Target, said: set[str]) -> bool:
     kind, _, parameter = value.name.rpartition(".")
     if kind == "at_limit" or not kind:
         return target.at_limit is not None and getattr(target.at_limit, parameter, None) == value.amount
-    if kind in said or value.name in _SAID_BY_SCOPE:
+    lost = value.name in ABOUT and f"{kind}.{ABOUT[value.name]}" not in {one.value for one in draft.carried}
+    if kind in said or lost or value.name in _SAID_BY_SCOPE:
         return True
     if value.name == "iteration_budget.max_refunds":
         return bool(value.amount == 0)

@@ -49,7 +49,7 @@ _FIXED: Final[dict[str, tuple[Quantity, Scope]]] = {
     "runtime_floors.table": ("floor", "path"),
 }
 
-_ABOUT: Final = {
+ABOUT: Final = {
     "tree_limits.on_timeout": "timeout_s",
     "tree_limits.timeout_from": "timeout_s",
     "tree_limits.concurrency": "max_concurrent",
@@ -115,7 +115,7 @@ def _of_module(module: Any) -> Iterator[Value]:
     for name, amount in _changed(module):
         label = f"{module.kind}.{name}"
         quantity, scope = _meaning(module, name, label)
-        if label in _ABOUT and getattr(module, _ABOUT[label]) is None:
+        if label in ABOUT and getattr(module, ABOUT[label]) is None:
             continue
         if module.kind == "meter":  # a policy may hold several, told apart by whose they are
             if name in ("whose", "counts"):

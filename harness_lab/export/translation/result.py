@@ -39,8 +39,8 @@ class Searched:
     runs, seed : int
         Runs of the search, and their luck.
     without, differing : (int, int)
-        Without it and with it, in the search: runs of which one completes and one does not, and runs in which anything
-        differs.
+        Without it and with it, in the search: runs in which anything differs, and runs that complete under one of the
+        two only.
     """
 
     key: str
@@ -57,10 +57,10 @@ class Searched:
         return StandIn(value=self.value, amount=self.amount)
 
     def __str__(self) -> str:
-        ends, any_ = self.differing
+        any_, ends = self.differing
         return (
             f"{self.key} stands in for {self.value}: the closest of {self.tried} amounts on {self.runs:,} other runs "
-            f"(seed {self.seed}): {ends:,} end otherwise and {any_:,} are treated differently; without it "
+            f"(seed {self.seed}): {any_:,} are treated differently, {ends:,} complete under one only; without it "
             f"{self.without[0]:,} and {self.without[1]:,}"
         )
 

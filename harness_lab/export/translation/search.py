@@ -36,8 +36,9 @@ COARSE, FINE = 10, 6
 _SCOPES: Final = ("tree", "node", "root", "child")
 
 Score = tuple[int, int, int]
-"""How far a target is from its source: runs that complete there and not here or the other way round; runs in which any
-answer differs; model calls by which runs are apart. The first counts most."""
+"""How far a target is from its source: runs in which any answer differs; runs that complete under one of the two only;
+model calls by which runs are apart. The first counts most: a setting that stops runs which the source lets go on is not
+closer, however alike the ends are."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -171,7 +172,7 @@ def _fits(knob: Knob, amount: float) -> bool:
 def _score(before: Mapping[str, Run], after: Mapping[str, Run]) -> Score:
     pairs = [(one, after[run]) for run, one in before.items()]
     return (
-        sum(one.completed != two.completed for one, two in pairs),
         sum(kind_of(one, two) is not None for one, two in pairs),
+        sum(one.completed != two.completed for one, two in pairs),
         sum(abs(one.calls - two.calls) for one, two in pairs),
     )

@@ -170,10 +170,16 @@ def _said(text: str, labels: Mapping[str, str]) -> str:
     return f"{labels.get(name, name)}{colon}{rest}"
 
 
+_AXES = {
+    "at_limit.then = wrap-up": "a last call at the limit",
+    "meter.trips = passed": "a limit that refuses once it is passed, not once it is reached",
+}
+
+
 def _named(text: str, labels: Mapping[str, str], values: Values) -> str:
     """Return a value as the source says it: its setting and what it was told, where that is one."""
-    if text == "at_limit.then = wrap-up":
-        return "a last call at the limit"
+    if text in _AXES:
+        return _AXES[text]
     name, _, amount = text.partition(" = ")
     if name not in labels:
         return text
