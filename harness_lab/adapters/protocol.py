@@ -145,15 +145,28 @@ class Call:
         Whether nobody named a price of its model, where that is why its cost cannot be bounded.
     """
 
-    __slots__ = ("at_s", "attempt", "count", "kind", "most", "node", "number", "unpriced")
+    __slots__ = ("_ask", "at_s", "attempt", "count", "kind", "number")
 
     def __init__(self, ask: StepAsk, now: Time) -> None:
+        self._ask = ask
         self.kind = ask.kind
         self.number, self.attempt, self.count = ask.call, ask.attempt, ask.count
-        self.node = path_text(ask.node.path)
         self.at_s = now / NS_PER_S
-        self.most = _Amounts(ask.bound)
-        self.unpriced = any(s.code in _NO_PRICE for s in getattr(ask.bound, "shortfalls", ()))
+
+    @property
+    def node(self) -> str:
+        """Who asks."""
+        return path_text(self._ask.node.path)
+
+    @property
+    def most(self) -> _Amounts:
+        """Its worst case."""
+        return _Amounts(self._ask.bound)
+
+    @property
+    def unpriced(self) -> bool:
+        """Whether a price that nobody named is why its cost cannot be bounded."""
+        return any(short.code in _NO_PRICE for short in getattr(self._ask.bound, "shortfalls", ()))
 
 
 @final
