@@ -53,7 +53,7 @@ def metric_rows(frame: pd.DataFrame, metric: str, *, policies: Sequence[str] | N
     InputError
         If a column is missing.
     """
-    _check(frame, ("policy", "metric", "value", "low", "high"))
+    frame = _checked(frame, ("policy", "metric", "value", "low", "high"))
     mine = frame[frame["metric"] == metric].drop_duplicates("policy").set_index("policy")
     names = _names(frame) if policies is None else list(policies)
     shown = METRICS.get(metric, quantity(metric))
@@ -85,7 +85,7 @@ def difference_rows(
     tuple of Row
         Solid where the corrected test tells a policy apart from the baseline.
     """
-    _check(frame, ("policy", "metric", "value", "low", "high"))
+    frame = _checked(frame, ("policy", "metric", "value", "low", "high"))
     mine = frame[frame["metric"] == metric].drop_duplicates("policy").set_index("policy")
     names = _names(frame) if policies is None else list(policies)
     unit = METRICS.get(metric, quantity(metric)).unit
@@ -241,11 +241,15 @@ def _names(frame: pd.DataFrame) -> list[str]:
     return [str(name) for name in frame["policy"].dropna().unique()] if "policy" in frame.columns else []
 
 
-def _check(frame: pd.DataFrame, needed: tuple[str, ...]) -> None:
+def _checked(frame: pd.DataFrame, needed: tuple[str, ...]) -> pd.DataFrame:
+    """Return a frame with the columns that are needed; one without rows and columns has nothing in each of them."""
+    if frame.empty and not len(frame.columns):
+        return frame.reindex(columns=list(needed))
     if not set(needed) <= set(frame.columns):
         raise InputError(
             "frame", expected=f"the columns {', '.join(needed)}", got=[str(name) for name in frame.columns]
         )
+    return frame
 
 
 def _number(rows: pd.DataFrame, name: str, column: str) -> float:

@@ -12,6 +12,7 @@ from harness_lab.analyze import compare as compared
 from harness_lab.analyze import pareto, run_table
 from harness_lab.plots.compare import METRICS, plot_differences, plot_metric
 from harness_lab.plots.quantities import quantity
+from harness_lab.plots.style import draw_empty
 from harness_lab.widgets.controls import choice, named
 from harness_lab.widgets.frame import Panel
 from harness_lab.widgets.panel import FigurePanel
@@ -20,7 +21,10 @@ from harness_lab.widgets.points import PointPicture
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from harness_lab.analyze import Front
 
 VIEWS: Final = {"completed": "completed", "spend": "cost_nusd", "wasted": "wasted_nusd", "time": "duration_ns"}
 """Metrics, and the objective that stands for each on the front."""
@@ -104,9 +108,20 @@ class PolicyPanel(Panel):
     def _put(self) -> None:
         """Lay the places over the points of the front as it was last drawn."""
         ax, front = self._drawn
-        up, across = front.objectives
-        frame = front.to_frame().dropna(subset=[up, across])
-        self.front.put(ax, {str(row["policy"]): (row[across], row[up]) for row in frame.to_dict("records")})
+        points = {}
+        if front is not None:
+            up, across = front.objectives
+            frame = front.to_frame().dropna(subset=[up, across])
+            points = {str(row["policy"]): (row[across], row[up]) for row in frame.to_dict("records")}
+        self.front.put(ax, points)
+
+    def _draw_front(self, ax: Axes) -> None:
+        if len(self.comparison.policies) < 2:
+            self._drawn: tuple[Axes, Front | None] = draw_empty(ax, "one policy: a front needs two"), None
+            return
+        objectives = ("completed", VIEWS[self.across.value])
+        front = pareto(self._table, objectives, confidence=self._confidence)
+        self._drawn = front.plot(ax=ax), front
 
     def _draw(self, figure: Figure) -> None:
         grid: Any = [["own", "differences"], ["front", "front"]]
@@ -117,10 +132,7 @@ class PolicyPanel(Panel):
             self.comparison.differences(), VIEWS[name], ax=axes["differences"], policies=names,
             baseline=self.comparison.baseline,
         )  # fmt: skip
-        objectives = ("completed", VIEWS[self.across.value])
-        front = pareto(self._table, objectives, confidence=self._confidence)
-        front.plot(ax=axes["front"])
-        self._drawn = (axes["front"], front)
+        self._draw_front(axes["front"])
 
     def _say(self) -> None:
         items = [
