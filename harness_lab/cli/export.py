@@ -118,18 +118,25 @@ def _derive(records: Path | None, tuned: TunedConfig, share: float | None) -> De
 def write_files(written: Export, out: str) -> list[Path]:
     """Write the files: into a folder where `out` is or looks like one, or there are several; else to `out` itself."""
     place = Path(out)
-    plain = not place.suffix and not place.name.startswith(".") and not place.is_file()
+    plain = not place.suffix and not place.name.startswith(".") and not place.exists()
     folder = place.is_dir() or out.endswith(("/", os.sep)) or plain
     if not folder and len(written.files) > 1:
         raise InputError("--out", expected=f"a folder, for {len(written.files)} files", got=out)
     places = []
     for path, text in written.files.items():
         target = place / path if folder else place
-        target.parent.mkdir(parents=True, exist_ok=True)
+        _make(target.parent)
         files.write_text(target, text)
         note(f"wrote {target}")
         places.append(target)
     return places
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(str(folder), expected="a folder", got=os.strerror(error.errno or 0)) from None
 
 
 def _check(written: Export, tuned: TunedConfig, file: Path) -> Any:

@@ -17,18 +17,18 @@ from harness_lab.policies import PolicySpec, reservation_pool
 from harness_lab.stats.estimates import percent
 
 if TYPE_CHECKING:
-    from harness_lab.analyze.ceilings import CeilingChannel, CeilingChoice
+    from harness_lab.analyze.ceilings import CeilingChoice
     from harness_lab.analyze.frames import Data
     from harness_lab.simulate import Experiment
 
 FRESH: Final = timedelta(days=90)
 """How long evidence counts as fresh if nobody says otherwise."""
-FACTORS: Final[dict[CeilingChannel, float]] = {"cost": 1e9, "calls": 1, "input": 1, "tokens": 1, "time": 1e9}
+FACTORS: Final[dict[str, float]] = {"cost": 1e9, "calls": 1, "input": 1, "tokens": 1, "time": 1e9}
 """From a policy's unit (dollars, seconds) to the table's (nano-dollars, nanoseconds)."""
-UNITS: Final[dict[CeilingChannel, str]] = {
+UNITS: Final[dict[str, str]] = {
     "cost": "USD", "calls": "model calls", "input": "prompt tokens", "tokens": "tokens", "time": "seconds",
 }  # fmt: skip
-_PARAMETERS: Final[dict[CeilingChannel, tuple[str, ...]]] = {
+_PARAMETERS: Final[dict[str, tuple[str, ...]]] = {
     "cost": ("reservation_pool.cost_usd", "call_holds.cost_usd", "shared_ledger.max_cost_usd"),
     "calls": ("reservation_pool.calls", "call_holds.calls", "shared_ledger.max_steps"),
     "input": ("reservation_pool.input", "call_holds.input"),
@@ -83,6 +83,9 @@ def config_of(
     """
     if choice.ceiling is None:
         raise InputError("choice", expected="a ceiling", got=f"declined: {choice.declined}")
+    if choice.channel not in FACTORS:
+        expected = f"a ceiling on {', '.join(FACTORS)}; give a tree limit to the policy itself"
+        raise InputError("choice", expected=expected, got=choice.channel)
     if choice.parts:
         raise InputError("choice", expected="one ceiling", got=f"one for each of {len(choice.parts)} groups")
     base = policy if policy is not None else reservation_pool(name=f"{choice.channel} ceiling")
@@ -145,7 +148,7 @@ def digest_of(records: Data) -> str:
     return found.hexdigest()
 
 
-def _place(policy: PolicySpec, channel: CeilingChannel) -> str:
+def _place(policy: PolicySpec, channel: str) -> str:
     names = _PARAMETERS[channel]
     found = next((name for name in names if policy.module(name.partition(".")[0]) is not None), None)
     if found is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -70,6 +71,15 @@ def test_a_graph_of_other_steps_is_another_count(limits: Path, capsys: pytest.Ca
     arguments = ("--from", "langgraph", "--to", "openai-agents", limits, "--graph-steps", "6+4", "--runs", 2)
     assert run(*arguments) == 0
     assert "'max_turns': 4" in capsys.readouterr().out
+
+
+def test_a_pipe_and_a_file_in_the_way_are_refused_in_one_line(limits: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(limits.parent / "pipe")
+    for out in (limits.parent / "pipe", limits / "below" / "limits.py"):
+        assert run("--from", "langgraph", "--to", "openai-agents", limits, "--runs", 1, "--out", out) == 2
+        told = capsys.readouterr().err
+        assert "expected a" in told
+        assert told.count("\n") == 1
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,8 @@ def _check(knob: Knob, value: Any) -> None:
 
 
 def _from_path(source: Target, place: Path, form: str | None) -> Values:
+    if "\x00" in str(place):
+        raise ReadError(str(place), expected="limits: a file or folder", got="a name with a null character")
     if place.is_dir():
         return _from_folder(source, place, form)
     text = _text(place)
@@ -170,7 +172,7 @@ def _text(place: Path) -> str:
         if place.stat().st_size > LARGEST:
             raise ReadError(str(place), expected=f"limits, at most {LARGEST:,} bytes", got=f"{place.stat().st_size:,}")
         return place.read_bytes().decode("utf-8")  # every line end as it is
-    except (OSError, UnicodeDecodeError, ValueError) as error:
-        if isinstance(error, ReadError):
-            raise
-        raise ReadError(str(place), expected="limits: a file or folder", got=str(error)) from None
+    except OSError as error:
+        raise ReadError(str(place), expected="limits: a file or folder", got=os.strerror(error.errno or 0)) from None
+    except UnicodeDecodeError as error:
+        raise ReadError(str(place), expected="text in UTF-8", got=str(error)) from None
