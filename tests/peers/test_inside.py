@@ -21,7 +21,8 @@ def test_what_needs_the_packages_holds_where_they_are(name: str) -> None:
     if not PEERS or not python.exists():
         pytest.skip("HARNESS_LAB_PEERS names no folder with an environment 'agents' (tests/peers/install makes it)")
     inside = {**os.environ, "HARNESS_LAB_BERNSTEIN_PYTHON": str(bernstein) if bernstein.exists() else ""}
-    command = [str(python), "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", str(HERE / f"{name}.py")]
+    options = ["-q", "-n0", "-p", "no:cacheprovider", "-W", "default"]  # what the packages leave open is not ours
+    command = [str(python), "-m", "pytest", *options, str(HERE / f"{name}.py")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=HERE.parents[1], env=inside)
     *_, told = done.stdout.strip().splitlines() or [""]
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-500:]
