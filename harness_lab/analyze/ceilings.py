@@ -11,28 +11,32 @@ import numpy as np
 import pandas as pd
 
 from harness_lab.analyze.curve import curve_rows
-from harness_lab.analyze.frames import amount, as_names, display, label, parts_by
+from harness_lab.analyze.frames import amount, as_names, display, label, nodes_of, parts_by
 from harness_lab.analyze.grouping import AUTO
 from harness_lab.analyze.runs import run_table
 from harness_lab.analyze.sample import Sample, take
+from harness_lab.analyze.tree_shape import SHAPES, with_shape
 from harness_lab.errors import InputError
 from harness_lab.stats.estimates import Estimate, NotEstimable, check_confidence, percent
 from harness_lab.stats.incidence import IncidenceQuantiles
+from harness_lab.stats.shares import wilson
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     import numpy.typing as npt
     from matplotlib.axes import Axes
 
-    from harness_lab.analyze.frames import Data
+    from harness_lab.analyze.frames import Bools, Data
 
 CeilingChannel = Literal["cost", "calls", "input", "tokens", "time"]
+TreeChannel = Literal["depth", "starts", "concurrency"]
 
 COLUMNS: Final[Mapping[CeilingChannel, str]] = {
     "cost": "cost_nusd", "calls": "calls", "input": "input_total", "tokens": "tokens", "time": "duration_ns",
 }  # fmt: skip
 """The run table's column that each channel limits."""
+_ALL: Final[Mapping[str, str]] = {str(name): column for name, column in (*COLUMNS.items(), *SHAPES.items())}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -51,16 +55,19 @@ class CeilingChoice:
         The largest completion target that the data support at this confidence; 0 if they support none.
     sample : Sample
         The rows it rests on.
+    runaway : ndarray of bool or None
+        Which of these runs a person has labelled as runaways; None: no labels were given.
     parts : mapping of tuple to CeilingChoice
         The same for each group. Empty without `by`.
     """
 
-    channel: CeilingChannel
+    channel: CeilingChannel | TreeChannel
     target: float
     confidence: float
     bound: Estimate
     largest_target: float
     sample: Sample
+    runaway: Bools | None = None
     parts: Mapping[tuple[Any, ...], CeilingChoice] = field(default_factory=dict)
 
     @property
@@ -85,7 +92,7 @@ class CeilingChoice:
 
     def curve(self, candidates: npt.ArrayLike | None = None) -> pd.DataFrame:
         """Return what other ceilings would have done; see :func:`ceiling_curve`."""
-        return curve_rows(self.sample, self.column, candidates, confidence=0.95)
+        return _curve(self.sample, self.channel, candidates, 0.95, self.runaway)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the delivered runs that each ceiling cuts against the spend that it avoids; return the axes.
@@ -103,7 +110,7 @@ class CeilingChoice:
     @property
     def column(self) -> str:
         """The run table's column."""
-        return COLUMNS[self.channel]
+        return _ALL[self.channel]
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row (or one for each group): the group, the target, the ceiling and what it rests on."""
@@ -159,8 +166,13 @@ class CeilingChoice:
             f"At it, {percent(row['cut_share'])} of these runs would be cut ({row['runs_cut']:.0f}; delivered: "
             f"{row['delivered_cut']:.0f}, unknown: {row['delivered_unknown_cut']:.0f}), "
             f"{_share(row['avoided_share'])} of the spend avoided, "
-            f"{_share(row['sunk_share'])} sunk in the runs that are cut."
+            f"{_share(row['sunk_share'])} sunk in the runs that are cut.{self._caught(row)}"
         )
+
+    def _caught(self, row: pd.Series[Any]) -> str:
+        if self.runaway is None:
+            return ""
+        return f" Labelled runaways caught: {row['runaways_caught']:.0f} of {row['runaways']:.0f}."
 
     def _record(self) -> dict[str, object]:
         return {
@@ -180,10 +192,11 @@ class CeilingChoice:
 
 def ceiling(
     settlements: Data,
-    channel: CeilingChannel = "cost",
+    channel: CeilingChannel | TreeChannel = "cost",
     *,
     target: float = 0.95,
     confidence: float = 0.95,
+    runaways: Collection[str] | None = None,
     by: str | Sequence[str] | None = None,
     cluster: str | None = AUTO,
 ) -> CeilingChoice:
@@ -193,12 +206,15 @@ def ceiling(
     ----------
     settlements : Settlements or DataFrame
         The nodes.
-    channel : {"cost", "calls", "input", "tokens", "time"}
-        What is limited, for the whole run.
+    channel : {"cost", "calls", "input", "tokens", "time", "depth", "starts", "concurrency"}
+        What is limited, for the whole run. The last three bound the tree: a run that needs more is touched by such a
+        limit rather than stopped, so its spend avoided and sunk is unknown; simulate it.
     target : float, default 0.95
         Share of all runs that shall complete.
     confidence : float, default 0.95
         Confidence of the statement; one-sided.
+    runaways : collection of str, optional
+        Runs that a person has labelled as runaways: how many of them a ceiling catches is said then.
     by : str or sequence of str, optional
         Columns whose groups get ceilings of their own.
     cluster : str or None, default "auto"
@@ -220,22 +236,24 @@ def ceiling(
     >>> ceiling(runs).ceiling, ceiling(runs.head(50)).ceiling
     (58, None)
     """
-    column = _column(channel)
     check_confidence(target, what="target")
-    runs, names = run_table(settlements), as_names(by)
-    parts = {
-        key: _choose(take(rows, column, cluster=cluster), channel, target, confidence)
-        for key, rows in (parts_by(runs, names) if names else ())
-    }
-    return _choose(take(runs, column, cluster=cluster), channel, target, confidence, parts)
+    runs, names = _runs(settlements, channel), as_names(by)
+
+    def choose(rows: pd.DataFrame, parts: Mapping[tuple[Any, ...], CeilingChoice] | None = None) -> CeilingChoice:
+        sample = take(rows, _ALL[channel], cluster=cluster)
+        chosen = _choose(sample, channel, target, confidence, parts)
+        return chosen if runaways is None else replace(chosen, runaway=_labelled(rows, sample, runaways))
+
+    return choose(runs, {key: choose(rows) for key, rows in (parts_by(runs, names) if names else ())})
 
 
 def ceiling_curve(
     settlements: Data,
-    channel: CeilingChannel = "cost",
+    channel: CeilingChannel | TreeChannel = "cost",
     *,
     candidates: npt.ArrayLike | None = None,
     confidence: float = 0.95,
+    runaways: Collection[str] | None = None,
     by: str | Sequence[str] | None = None,
     cluster: str | None = AUTO,
 ) -> pd.DataFrame:
@@ -243,7 +261,7 @@ def ceiling_curve(
 
     Parameters
     ----------
-    settlements, channel, by, cluster
+    settlements, channel, runaways, by, cluster
         As for :func:`ceiling`.
     candidates : array_like of float, optional
         Ceilings in the channel's unit. Default: up to 200 of the amounts that runs used.
@@ -261,7 +279,9 @@ def ceiling_curve(
           are known to have delivered or of which it is unknown; ``cut_share`` (interval);
         - ``avoided_nusd`` and ``sunk_nusd``: what the runs that are cut would not have spent, and what they had spent
           before; ``avoided_share`` and ``sunk_share`` of all spend (intervals). For other channels than cost the spend
-          of a run is taken as even along the channel;
+          of a run is taken as even along the channel; NaN for depth, starts and concurrency;
+        - ``runaways``, ``runaways_caught``, ``caught_share`` (interval), where runs are labelled: those with a label,
+          and those among them that used more;
         - ``completed_share``: share of all runs that complete within the ceiling (interval), stopped runs allowed for.
 
     Notes
@@ -269,26 +289,53 @@ def ceiling_curve(
     Assumes that runs do not adapt to the ceiling. Where there are too few clusters the intervals are NA, and those
     of shares of money also where fewer than ten runs are cut.
     """
-    column = _column(channel)
     check_confidence(confidence)
-    runs, names = run_table(settlements), as_names(by)
+    runs, names = _runs(settlements, channel), as_names(by)
     frames = []
     for key, rows in parts_by(runs, names) if names else iter([((), runs)]):
-        part = curve_rows(take(rows, column, cluster=cluster), column, candidates, confidence=confidence)
+        sample = take(rows, _ALL[channel], cluster=cluster)
+        label_of = None if runaways is None else _labelled(rows, sample, runaways)
+        part = _curve(sample, channel, candidates, confidence, label_of)
         for place, (name, value) in enumerate(zip(names, key, strict=True)):
             part.insert(place, name, value)
         frames.append(part)
     return pd.concat(frames, ignore_index=True)
 
 
-def _column(channel: CeilingChannel) -> str:
-    if channel not in COLUMNS:
-        raise InputError("channel", expected=f"one of {', '.join(COLUMNS)}", got=channel)
-    return COLUMNS[channel]
+def _runs(settlements: Data, channel: str) -> pd.DataFrame:
+    """Return the run table with the channel's column."""
+    if channel not in _ALL:
+        raise InputError("channel", expected=f"one of {', '.join(_ALL)}", got=channel)
+    runs = run_table(settlements)
+    return with_shape(runs, nodes_of(settlements), channel) if channel in SHAPES else runs
+
+
+def _labelled(rows: pd.DataFrame, sample: Sample, runaways: Collection[str]) -> Bools:
+    """Return which rows of the sample are labelled."""
+    names = {str(name) for name in runaways}
+    return rows["run"].astype("string").isin(names).to_numpy(dtype=bool)[sample.kept]
+
+
+def _curve(
+    sample: Sample, channel: str, candidates: npt.ArrayLike | None, confidence: float, runaway: Bools | None
+) -> pd.DataFrame:
+    frame = curve_rows(sample, _ALL[channel], candidates, confidence=confidence)
+    if channel in SHAPES:
+        money = [name for name in frame.columns if name.startswith(("avoided", "sunk"))]
+        frame[money] = np.nan
+    if runaway is None:
+        return frame
+    at, mine = frame["ceiling"].to_numpy(dtype=np.float64), np.sort(sample.amounts[runaway])
+    caught = mine.size - np.searchsorted(mine, at, side="right")
+    low, high = wilson(caught, max(mine.size, 1), confidence=confidence)
+    share = caught / mine.size if mine.size else np.full(at.size, np.nan)
+    frame = frame.assign(runaways=mine.size, runaways_caught=caught, caught_share=share)
+    known = bool(mine.size)
+    return frame.assign(caught_share_low=low if known else np.nan, caught_share_high=high if known else np.nan)
 
 
 def _choose(
-    sample: Sample, channel: CeilingChannel, target: float, confidence: float,
+    sample: Sample, channel: CeilingChannel | TreeChannel, target: float, confidence: float,
     parts: Mapping[tuple[Any, ...], CeilingChoice] | None = None,
 ) -> CeilingChoice:  # fmt: skip
     quantiles = IncidenceQuantiles(

@@ -24,7 +24,10 @@ GROUPS: Final = (
 )  # fmt: skip
 """Columns by which rows can be told apart."""
 
-_DISPLAY: Final = {"cost_nusd": ("$", 1e-9), "wasted_nusd": ("$", 1e-9), "duration_ns": ("s", 1e-9)}
+_DISPLAY: Final = {
+    "cost_nusd": ("$", 1e-9), "wasted_nusd": ("$", 1e-9), "duration_ns": ("s", 1e-9), "max_depth": ("levels", 1.0),
+    "starts": ("starts", 1.0), "at_once": ("at once", 1.0),
+}  # fmt: skip
 
 _TOKENS: Final = frozenset(("tokens", "input_total", "input_fresh", "cache_read", "cache_write", "output", "reasoning"))
 

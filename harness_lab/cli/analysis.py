@@ -116,10 +116,15 @@ def best(
 
 def ceiling(
     records: Records,
-    channel: Annotated[str, typer.Option(help="cost, calls, input, tokens or time.")] = "cost",
+    channel: Annotated[
+        str, typer.Option(help="cost, calls, input, tokens, time, depth, starts or concurrency.")
+    ] = "cost",
     target: Annotated[float, typer.Option(help="Share of runs that shall complete.")] = 0.95,
     failure_usd: Annotated[float | None, typer.Option(help="Price of a run that does not complete, dollars.")] = None,
     retries: Annotated[int, typer.Option(help="How often such a run is started again.")] = 0,
+    runaways: Annotated[
+        Path | None, typer.Option(help="Text file with the ids of runs labelled as runaways, one a line.")
+    ] = None,
     by: By = None,
     write: Annotated[Path | None, typer.Option("--write", help="Write it as a tuned config (JSON).")] = None,
     policy: Annotated[
@@ -151,7 +156,8 @@ def ceiling(
         _both_ways(table, channel, target, experiment, as_json=as_json)
         return
     if failure_usd is None:
-        found = choose(table, channel, target=target, by=by)  # type: ignore[arg-type]
+        labels = None if runaways is None else runaways.read_text("utf-8").split()
+        found = choose(table, channel, target=target, by=by, runaways=labels)  # type: ignore[arg-type]
         if write is not None and found.declined is None:
             write_config(found, table, write, into=policy, key_file=key_file)
         show(f"{found.summary()}\n\n{found.explain()}", found.to_frame(), as_json=as_json)
