@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness_lab import datasets
 from harness_lab.errors import InputError
 from harness_lab.export import TARGETS, Translation, read_back, translate
 from harness_lab.export.decisions import KINDS, Answer, Run, kind_of
@@ -182,6 +183,18 @@ def test_runs_of_a_busy_month_are_taken_one_by_one_where_limits_are_of_a_run() -
     found = translate({"max_steps": 9}, source="prism", target="litellm", workload="team-month", runs=3)
     assert found.differing.n == 3
     assert from_gallery("team-month").workload.arrivals is not None
+
+
+def test_records_of_ones_own_are_a_workload_too_and_their_agents_can_be_named() -> None:
+    records = datasets.data_dir() / "synthetic_runs.parquet"
+    _, experiment = world_of(records, runs=20, seed=0)
+    loose, named = (
+        translate({"recursion_limit": 13}, source="langgraph", target="claude-code", workload=experiment, runs=20,
+                  agents=agents)
+        for agents in ((), ("worker", "reviewer"))
+    )  # fmt: skip
+    assert loose.kinds["ended later"].value == loose.differing.value > 0.3
+    assert named.differing.value == 0
 
 
 def test_a_workload_that_does_not_exist_names_those_that_do() -> None:
