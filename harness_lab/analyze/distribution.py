@@ -169,6 +169,26 @@ class SettlementDistribution:
         fitted = self.fit() if found is None else found
         return plot_fit(fitted.curves(), ax=ax, unit=fitted.unit, censored=fitted.censored)
 
+    def by_ending(self, quantiles: Sequence[float] = (0.5, 0.9)) -> pd.DataFrame:
+        """Return what rows of each ending had used by then: what failing, or being stopped, costs.
+
+        Returns
+        -------
+        DataFrame
+            ``ending``, ``n_ending`` (rows), ``q`` and the fields of each estimate, in the column's unit. Stopped rows
+            would have used more: theirs is what they had used when they were stopped.
+        """
+        found, rows = self.sample, []
+        for name, mine in (
+            ("completed", found.completed), ("stopped by a limit", found.stopped),
+            ("failed or cancelled", ~(found.completed | found.stopped)),
+        ):  # fmt: skip
+            labels = None if found.labels is None else found.labels[mine]
+            for q in quantiles if mine.any() else ():
+                one = quantile(found.amounts[mine], q, confidence=self.confidence, clusters=labels)
+                rows.append({"ending": name, "n_ending": int(mine.sum()), "q": q, **one.record()})
+        return pd.DataFrame(rows)
+
     def fifths(self) -> pd.DataFrame:
         """Return how many completed and delivered in each fifth of the amount; see :func:`analyze.beside.fifths`."""
         return fifths(self.sample)

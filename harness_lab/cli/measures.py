@@ -33,7 +33,8 @@ def distribution(
     fits += [(part.fit(), " / ".join(map(str, key))) for key, part in found.parts.items()] if fit else []
     text = "\n\n".join([found.summary(), *(f"{name}: {one.summary()}" for one, name in fits if one), found.explain()])
     frames = [one.to_frame().assign(group=name) for one, name in fits if one]
-    show(text, {"quantiles": found.to_frame(), "fits": frames}, as_json=as_json)
+    data = {"quantiles": found.to_frame(), "endings": found.by_ending(), "fits": frames}
+    show(text, data, as_json=as_json)
 
 
 def symptoms(records: Records, by: By = None, as_json: Json = False) -> None:

@@ -197,3 +197,12 @@ def test_a_fit_draws_sample_family_and_mixture() -> None:
     ax = whole.plot_fit(Figure().subplots(), found=whole.fit(resamples=39))
     assert len(ax.lines) >= 3
     assert ax.get_xlabel() == "model calls"
+
+
+def test_what_runs_of_each_ending_had_used_is_told_apart() -> None:
+    outcome = ["completed"] * 60 + ["failed"] * 30 + ["exhausted"] * 10
+    runs = pd.DataFrame({"run": range(100), "outcome": outcome, "calls": [*range(60), *range(100, 130), *[500] * 10]})
+    found = distribution(runs, "calls", cluster=None).by_ending((0.5,)).set_index("ending")
+    assert found["n_ending"].to_dict() == {"completed": 60, "stopped by a limit": 10, "failed or cancelled": 30}
+    assert found["value"].to_dict() == {"completed": 29, "stopped by a limit": 500, "failed or cancelled": 114}
+    assert found.loc["failed or cancelled", "low"] < 114 < found.loc["failed or cancelled", "high"]
