@@ -40,6 +40,9 @@ Score = tuple[int, int, int]
 model calls by which runs are apart. The first counts most: a setting that stops runs which the source lets go on is not
 closer, however alike the ends are."""
 
+Tried = tuple[Score, "Knob", StandIn, int]
+"""The closest amount of a knob, how close it is, and how many were tried."""
+
 
 @dataclass(slots=True, kw_only=True)
 class Search:
@@ -84,20 +87,21 @@ class Search:
             tried = [self._best(value, knob, before, nodes, chosen) for knob in unused]
             ranked = sorted((one for one in tried if one is not None), key=lambda one: one[0])
             if ranked and ranked[0][0] < best:
-                score, knob, stand_in, count = ranked[0]
-                chosen[knob.key] = stand_in
-                found.append(
-                    Searched(
-                        key=knob.key, value=value.name, amount=stand_in.amount, tried=count, seed=self.experiment.seed,
-                        runs=self.experiment.runs, without=best[:2], differing=score[:2],
-                    )
-                )  # fmt: skip
-                best = score
+                found.append(self._found(ranked[0], without=best))
+                chosen[found[-1].key] = found[-1].stand_in()
+                best = ranked[0][0]
             elif ranked:
-                keys = ", ".join(knob.key for _, knob, _, _ in ranked)
-                amounts, runs = sum(count for *_, count in ranked), self.experiment.runs
-                in_vain.append(f"{value.name}: none of {amounts} amounts of {keys} is closer on {runs:,} other runs")
+                keys, amounts = ", ".join(knob.key for _, knob, _, _ in ranked), sum(count for *_, count in ranked)
+                runs = f"{self.experiment.runs:,} other runs"
+                in_vain.append(f"{value.name}: none of {amounts} amounts of {keys} is closer on {runs}")
         return tuple(found), tuple(in_vain)
+
+    def _found(self, one: Tried, *, without: Score) -> Searched:
+        score, knob, stand_in, count = one
+        return Searched(
+            key=knob.key, value=stand_in.value, amount=stand_in.amount, tried=count, seed=self.experiment.seed,
+            runs=self.experiment.runs, without=without[:2], differing=score[:2],
+        )  # fmt: skip
 
     @staticmethod
     def _is_free(knob: Knob) -> bool:
@@ -110,7 +114,7 @@ class Search:
         before: Mapping[str, Run],
         nodes: pd.DataFrame,
         chosen: Mapping[str, StandIn],
-    ) -> tuple[Score, Knob, StandIn, int] | None:
+    ) -> Tried | None:
         """Return the closest amount of one knob: over the whole range first, then between its neighbours there."""
         whole = knob.quantity not in ("cost", "time")
         amounts = grid(used(nodes, knob), points=COARSE, whole=whole)
