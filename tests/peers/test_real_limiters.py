@@ -72,6 +72,7 @@ def test_a_pydantic_ai_agent_makes_as_many_requests_as_its_adapter_admits(ours: 
 
 
 def test_a_pydantic_ai_child_counts_on_the_usage_and_has_limits_of_its_own() -> None:
+    """A-23: children get the parent's running total but not its limits."""
     needs("pydantic-ai")
     from pydantic_ai import Agent, RunContext
     from pydantic_ai.exceptions import UsageLimitExceeded
@@ -98,6 +99,7 @@ def test_a_pydantic_ai_child_counts_on_the_usage_and_has_limits_of_its_own() -> 
 
 
 def test_pydantic_ai_looks_at_a_batch_of_tool_calls_whole() -> None:
+    """A-04: a limit of 6 tool calls, 8 asked for in one turn."""
     needs("pydantic-ai")
     from pydantic_ai import Agent
     from pydantic_ai.exceptions import UsageLimitExceeded
@@ -139,18 +141,24 @@ def test_an_attempt_that_a_pydantic_ai_fallback_moved_on_from_is_no_request() ->
 
 
 def test_five_requests_of_one_litellm_session_at_once_are_counted_before_they_leave() -> None:
+    """A-01: parallel turns on one figure; the session's count of calls holds, its dollars do not."""
     needs("litellm")
     from harness_lab.adapters.litellm import LiteLLM
 
-    session = LiteLLM(calls=3)
-    asked = {"metadata": session._session}
+    async def at_once(session: Any) -> int:
+        hooks, asked = session._hooks, {"metadata": session._session}
+        spent = {"litellm_params": asked, "response_cost": 0.9}
+        await hooks[1].async_log_success_event(spent, None, None, None)
+        said = [_asks(hook, session, asked) for hook in hooks for _ in range(5)]
+        return sum(one is None for one in await asyncio.gather(*said, return_exceptions=True))
 
-    async def at_once() -> list[Any]:
-        hook = session._hooks[0].async_pre_call_hook
-        asks = [hook(session._auth, session._cache, dict(asked), "completion") for _ in range(5)]
-        return await asyncio.gather(*asks, return_exceptions=True)
+    assert asyncio.run(at_once(LiteLLM(calls=3))) == 3 + 5
+    assert asyncio.run(at_once(LiteLLM(cost_usd=1.0))) == 5 + 5
+    assert Tree("litellm", calls=3).calls() == 3
 
-    assert sum(one is None for one in asyncio.run(at_once())) == Tree("litellm", calls=3).calls() == 3
+
+async def _asks(hook: Any, session: Any, asked: Any) -> Any:
+    return await hook.async_pre_call_hook(session._auth, session._cache, dict(asked), "completion")
 
 
 def test_a_litellm_session_counts_what_it_refused() -> None:

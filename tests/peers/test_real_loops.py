@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,9 +22,13 @@ pytestmark = pytest.mark.filterwarnings("default")  # what the packages warn of 
 # OpenAI Agents: a model that never is done
 
 
-def _openai_model(most: int = MOST, ask: str = "more", many: int = 1) -> Any:
+def _openai_model(most: int = MOST, ask: str = "more", many: int = 1, answers_on: int = MOST + 2) -> Any:
     from agents import Model, ModelResponse, Usage  # type: ignore[import-not-found]
-    from openai.types.responses import ResponseFunctionToolCall  # type: ignore[import-not-found]
+    from openai.types.responses import (  # type: ignore[import-not-found]
+        ResponseFunctionToolCall,
+        ResponseOutputMessage,
+        ResponseOutputText,
+    )
 
     class NeverDone(Model):  # type: ignore[misc]
         calls = 0
@@ -32,6 +37,12 @@ def _openai_model(most: int = MOST, ask: str = "more", many: int = 1) -> Any:
             self.calls += 1
             if self.calls > most:
                 raise OverflowError("given up")
+            if self.calls == answers_on:
+                text = ResponseOutputText(text="done", type="output_text", annotations=[])
+                said = ResponseOutputMessage(
+                    id="m", content=[text], role="assistant", status="completed", type="message"
+                )
+                return ModelResponse(output=[said], usage=Usage(), response_id="r")
             asked = [
                 ResponseFunctionToolCall(arguments='{"input": "x"}' if ask == "kid" else "{}", name=ask,
                                          call_id=f"{id(self)}.{self.calls}.{i}", type="function_call")
@@ -106,6 +117,39 @@ def test_a_failed_call_ends_an_openai_agents_run() -> None:
     tree.call()
     assert [tree.call(status="failed"), tree.call()] == [True, False]
     assert model.calls == 2
+
+
+def test_a_compaction_of_openai_agents_is_no_turn_and_its_use_is_metered() -> None:
+    """A-38: a model call of a run whose purpose is no turn."""
+    needs("openai-agents")
+    from agents import RunConfig, Runner, SQLiteSession
+    from agents.memory import OpenAIResponsesCompactionSession  # type: ignore[import-not-found]
+    from openai.types.responses.response_usage import (  # type: ignore[import-not-found]
+        InputTokensDetails,
+        OutputTokensDetails,
+        ResponseUsage,
+    )
+
+    used = ResponseUsage(
+        input_tokens=191_990, input_tokens_details=InputTokensDetails(cached_tokens=0, cache_write_tokens=0),
+        output_tokens=10, output_tokens_details=OutputTokensDetails(reasoning_tokens=0), total_tokens=192_000,
+    )  # fmt: skip
+
+    async def compact(**_given: Any) -> Any:
+        return SimpleNamespace(output=[{"type": "message", "role": "user", "content": "short"}], usage=used)
+
+    client = SimpleNamespace(responses=SimpleNamespace(compact=compact))
+    session = OpenAIResponsesCompactionSession(
+        "s", SQLiteSession("s"), client=client, compaction_mode="input", should_trigger_compaction=lambda _seen: True
+    )
+    model, config = _openai_model(answers_on=3), RunConfig(tracing_disabled=True)
+    run = Runner.run(_openai_agent(model), "go", session=session, max_turns=3, run_config=config)
+    usage = asyncio.run(run).context_wrapper.usage
+    assert (model.calls, usage.requests, usage.total_tokens) == (3, 1, 192_000)
+    tree = Tree("openai-agents", calls=3)
+    compaction = StepAsk(tree.nodes["root"], 1, 0, amounts(calls=1), "compaction")
+    assert not isinstance(tree.policy.admit(compaction, NOW), Refusal)
+    assert tree.calls() == 3
 
 
 # LangGraph: an agent and its tools in a circle
