@@ -21,7 +21,25 @@
 n_runs = 400
 seed = 1
 workers = 2
-backend = "loky"  # "dask" with a client in this session, "ray" with a cluster it is connected to
+backend = "loky"  # worker processes of this machine; or "dask" or "ray"
+address = None  # of your cluster's scheduler; None: "dask" and "ray" start workers here
+
+# %% [markdown]
+# ## The cluster
+#
+# `run(backend="dask")` uses the client of this session and `run(backend="ray")` the cluster that it is connected to, so
+# connecting is all there is to do.
+
+# %%
+if backend == "dask":
+    from distributed import Client
+
+    where = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": ":0"}
+    client = Client(address) if address else Client(**where)
+elif backend == "ray":
+    import ray
+
+    ray.init(address, include_dashboard=False) if address else ray.init(num_cpus=workers, include_dashboard=False)
 
 # %%
 from pathlib import Path

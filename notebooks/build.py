@@ -1,7 +1,7 @@
 """Build the notebooks from their paired scripts: run them, and make what is stored small and the same each time.
 
 Run ``python notebooks/build.py`` after changing a ``.py`` file; ``--check`` builds nothing and says whether the sources
-agree.
+agree; ``--again`` builds anew, stores nothing, and says whether the bytes are those that are stored.
 """
 
 from __future__ import annotations
@@ -102,25 +102,47 @@ def agrees(script: Path) -> bool:
     return sources(stored) == sources(load(script))
 
 
+def built(script: Path) -> str:
+    """Return the text of a notebook, run from top to bottom; a page's is not run."""
+    notebook = settle(load(script) if script in pages() else execute(load(script)))
+    return str(nbformat.writes(notebook)) + "\n"
+
+
+def differing(script: Path) -> list[str]:
+    """Build a notebook anew and return the cells whose bytes are not the stored ones."""
+    target = script.with_suffix(".ipynb")
+    stored, text = target.read_text(encoding="utf-8"), built(script)
+    if text == stored:
+        return []
+    pairs = zip(nbformat.reads(stored, 4).cells, nbformat.reads(text, 4).cells, strict=False)
+    return [new["id"] for old, new in pairs if old != new] or ["the frame"]
+
+
 def main() -> int:
     """Build all notebooks, or check them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="beginnings of names, such as 03; all if none")
     parser.add_argument("--check", action="store_true", help="say whether scripts and notebooks agree")
+    parser.add_argument("--again", action="store_true", help="say whether a new build gives the stored bytes")
     options = parser.parse_args()
-    check, names = options.check, tuple(options.names) or ("",)
-    for script in [*scripts(), *pages()]:
-        if not script.name.startswith(names):
-            continue
-        if check:
-            print(f"{script.stem}: {'agrees' if agrees(script) else 'DIFFERS: run notebooks/build.py'}")
-        else:
-            notebook = settle(load(script) if script in pages() else execute(load(script)))
-            script.with_suffix(".ipynb").write_text(nbformat.writes(notebook) + "\n", encoding="utf-8", newline="\n")
-            print(
-                f"{script.stem}: {len(notebook.cells)} cells, {script.with_suffix('.ipynb').stat().st_size // 1024} kB"
-            )
-    return 0 if not check or all(map(agrees, [*scripts(), *pages()])) else 1
+    wanted = [one for one in (*scripts(), *pages()) if one.name.startswith(tuple(options.names) or ("",))]
+    if options.check or options.again:
+        return _say(wanted, again=options.again)
+    for script in wanted:
+        target = script.with_suffix(".ipynb")
+        target.write_text(built(script), encoding="utf-8", newline="\n")
+        print(f"{script.stem}: {target.stat().st_size // 1024} kB")
+    return 0
+
+
+def _say(wanted: list[Path], *, again: bool) -> int:
+    """Say of each notebook whether it is what a build would store; return the exit code."""
+    code = 0
+    for script in wanted:
+        lost = differing(script) if again else [] if agrees(script) else ["its source"]
+        code = 1 if lost else code
+        print(f"{script.stem}: " + (f"DIFFERS in {', '.join(lost)}: run notebooks/build.py" if lost else "agrees"))
+    return code
 
 
 if __name__ == "__main__":

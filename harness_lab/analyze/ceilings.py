@@ -136,8 +136,16 @@ class CeilingChoice:
             "user, repository or session resemble each other and are counted as clusters; a team is a group to be "
             "told apart (by=) and no cluster, unless cluster= names it.\n"
             "A ceiling also destroys spend: what the runs that it cuts had used before. curve() shows both sides.\n"
-            "Next: check the choice on runs that it was not made from (by cluster, and earlier against later)."
+            f"Next: {self._next()}"
         )
+
+    def _next(self) -> str:
+        if self.channel == "cost" and not self.sample.n:
+            return (
+                "no run has a known cost. A ceiling on prompt tokens (channel input) needs none; recompute(), or "
+                "harness-lab read --recompute, makes costs of tokens by list prices."
+            )
+        return "check the choice on runs that it was not made from (by cluster, and earlier against later)."
 
     def _line(self) -> str:
         goal = f"{percent(self.target)} of runs with {percent(self.confidence)} confidence"
