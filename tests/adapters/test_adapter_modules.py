@@ -11,10 +11,23 @@ from harness_lab.adapters import Adapter, AdapterSpec, No, policy
 from harness_lab.clock import Time
 from harness_lab.errors import InputError
 from harness_lab.outcome import Code, Refusal
-from harness_lab.policies import COMPLETED, PolicySpec, Shadow, SpawnAsk, StepAsk, Use, compose, shared_ledger
+from harness_lab.policies import (
+    COMPLETED,
+    PolicySpec,
+    Shadow,
+    SpawnAsk,
+    StepAsk,
+    Use,
+    compose,
+    durable_account,
+    period_budget,
+    shared_ledger,
+)
 from harness_lab.usage import amounts
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from harness_lab.adapters import Call, Child, Used
 
 NOW = Time(0)
@@ -178,3 +191,33 @@ def test_a_limit_is_changed_or_left_out() -> None:
 def test_an_odd_limit_is_told_before_a_run() -> None:
     with pytest.raises(InputError, match="limits of diary: expected some of calls, max_depth, got \\['tokens'\\]"):
         policy(Diary, tokens=3)
+
+
+def test_it_stands_beside_a_budget_that_outlives_the_run() -> None:
+    spec = compose(policy(Diary, calls=2), period_budget(calls=3, by="user"))
+    told = []
+    with spec.open() as opened:
+        for run in ("one", "two"):
+            started: Any = opened.start(run, {"user": "ann"}, NOW, wall_ns=10**18)
+            root = started.spawn(SpawnAsk(None, (), amounts()), NOW).ticket
+            for call in range(3):
+                answer = started.admit(step(root, call, bound={"calls": 1}), NOW)
+                told.append(str(answer.code) if isinstance(answer, Refusal) else "yes")
+                if told[-1] == "yes":
+                    started.settle(answer.ticket, ONE, NOW)
+    assert told == ["yes", "yes", "steps-exhausted", "yes", "budget-exhausted", "budget-exhausted"]
+
+
+def test_what_it_refuses_is_taken_back_from_a_durable_account(tmp_path: Path) -> None:
+    account = durable_account(str(tmp_path / "account.db"), calls=5, if_missing="create")
+    with compose(policy(Diary, calls=1), account).open() as opened:
+        started: Any = opened.start("run", {}, NOW, wall_ns=10**18)
+        root = started.spawn(SpawnAsk(None, (), amounts()), NOW).ticket
+        first = started.admit(step(root, 0, bound={"calls": 1}), NOW)
+        started.settle(first.ticket, ONE, NOW)
+        assert [started.admit(step(root, call, bound={"calls": 1}), NOW).code for call in (1, 2)] == [
+            Code.STEPS_EXHAUSTED,
+            Code.STEPS_EXHAUSTED,
+        ]
+        balance = opened.state("durable_account").balance()
+    assert (balance.spent[0], balance.held[0]) == (1, 0)

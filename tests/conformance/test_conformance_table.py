@@ -15,6 +15,7 @@ from harness_lab.errors import ReadError
 
 DOCS = Path(__file__).parents[2] / "docs"
 STORED = DOCS / "conformance"
+PINS = ("peers/agents.txt", "peers/bernstein.txt", "agents/hermes.txt")
 STALE = "stale: docs/conformance/refresh writes it anew"
 
 
@@ -36,6 +37,13 @@ def test_every_adapter_has_answers_to_every_case_and_no_failure() -> None:
         asked = [one["id"] for area in areas for one in shipped(area)]
         assert [result.id for result in report.results] == asked, STALE
         assert not report.failed, report.adapter
+
+
+def test_the_versions_are_those_that_the_peers_are_pinned_to() -> None:
+    pins = "\n".join((DOCS.parent / "tests" / name).read_text("utf-8") for name in PINS)
+    for report in read_answers(STORED):
+        if report.package not in ("", "prism-ai-harness"):  # that one is installed with the development tools
+            assert f"\n{report.package}=={report.version}\n" in f"\n{pins}\n", (report.adapter, STALE)
 
 
 def test_every_deviation_has_a_scenario() -> None:
