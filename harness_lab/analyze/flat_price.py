@@ -17,7 +17,7 @@ import pandas as pd
 from scipy.stats import pearson3
 
 from harness_lab.analyze.beside import beside
-from harness_lab.analyze.frames import Data, Floats, Ints, as_names, label, numbers, parts_by
+from harness_lab.analyze.frames import Data, Floats, Ints, as_names, column, label, numbers, parts_by
 from harness_lab.analyze.grouping import AUTO, choose_cluster
 from harness_lab.analyze.runs import run_table
 from harness_lab.errors import InputError
@@ -264,7 +264,7 @@ def _judge(
     cluster: str | None, parts: Mapping[tuple[Any, ...], FlatPrice],
 ) -> FlatPrice:  # fmt: skip
     cost, name, labels = _costs(runs, cluster)
-    told = beside(runs)
+    told = beside(runs[column(runs, "cost_nusd").notna()])
     average = mean(cost, confidence=confidence, clusters=labels, unit="$")
     bound = mean(cost, confidence=2 * confidence - 1, clusters=labels) if confidence > 0.5 else average
     few = None if cost.size >= MIN_RUNS else NotEstimable(reason=f"{cost.size} run(s) of known cost", needs_n=MIN_RUNS)

@@ -118,3 +118,20 @@ def test_one_command_asks_both_ways(tmp_path, capsys) -> None:
     assert {"replayed", "simulated", "enforcement", "world"} <= set(answer["ceilings"][0])
     assert run("ceiling", path, "--simulate", "--failure-usd", "1") == 2
     assert "a target alone" in capsys.readouterr().err
+
+
+def false_alarms(repeats: int) -> int:
+    """Count how often a world that draws the records again is said not to give them back."""
+    runs = records(60)
+    at = np.quantile(runs.nodes["cost_nusd"], [0.2, 0.4, 0.6, 0.8])
+    asked = {"values": at, "runs": 150, "target": 0.5}
+    return sum(bool(ceiling_both_ways(runs, seed=seed, **asked).differs("world").any()) for seed in range(repeats))
+
+
+def test_a_faithful_world_is_seldom_called_another() -> None:
+    assert false_alarms(12) <= 3  # 5 % of 12 is 0.6; 99 % of binomial draws lie at or below 3
+
+
+@pytest.mark.slow
+def test_a_faithful_world_is_seldom_called_another_over_many_repetitions() -> None:
+    assert false_alarms(200) <= 18  # 5 % of 200 is 10; 99 % of binomial draws lie at or below 18
