@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import MISSING, dataclass, fields
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from harness_lab.export.targets.amounts import SAFE_INTEGER
 from harness_lab.floors import FloorTable
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ _FIXED: Final[dict[str, tuple[Quantity, Scope]]] = {
     "runtime_floors.table": ("floor", "path"),
 }
 
+_ENDLESS: Final = ("shared_ledger.max_steps", "iteration_budget.max_iterations")
+"""Parameters that have to be given: no limit is a number that no run reaches."""
 ABOUT: Final = {
     "tree_limits.on_timeout": "timeout_s",
     "tree_limits.timeout_from": "timeout_s",
@@ -115,6 +118,8 @@ def _of_module(module: Any) -> Iterator[Value]:
     for name, amount in _changed(module):
         label = f"{module.kind}.{name}"
         quantity, scope = _meaning(module, name, label)
+        if label in _ENDLESS and amount >= SAFE_INTEGER:
+            continue
         if label in ABOUT and getattr(module, ABOUT[label]) is None:
             continue
         if module.kind == "meter":  # a policy may hold several, told apart by whose they are

@@ -144,6 +144,18 @@ def test_a_limit_that_is_left_out_leaves_the_systems_own_and_that_is_said() -> N
     assert any("job" not in text for text in found.written.defaults)
 
 
+@pytest.mark.parametrize(
+    ("source", "said", "does"),
+    [("prism", {"max_cost_usd": 0.5}, "max_steps: 8"), ("openai-agents", {"as_tool": {"x": 3}}, "max_turns: 10")],
+)
+def test_what_is_not_said_is_no_limit_here_and_what_the_system_does_then_is_told(
+    source: str, said: dict[str, Any], does: str
+) -> None:
+    found = translate(said, source=source, target="pydantic-ai", workload="coding-agent", runs=2, search_runs=0)
+    assert found.defaults == (does,)
+    assert found.written.settings["request_limit"] is None
+
+
 PAIRS = [(one, two) for one, system in TARGETS.items() if system.knobs for two in TARGETS]
 
 

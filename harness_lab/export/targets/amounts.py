@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Protocol
 
+from harness_lab.clock import ns
 from harness_lab.usage import nusd, usd
 
 SAFE_INTEGER = 2**53 - 1
@@ -105,6 +106,7 @@ class Seconds:
 
     def write(self, value: float) -> tuple[int | float, str]:
         """Return the units, of the seconds as they are written in decimals: 67108864.527 s are 67108864527 ms."""
+        ns(value)  # refuses what is no time
         units, rest = divmod(Decimal(str(value)) * self.per_second, 1)
         whole = int(units)
         written = whole if self.whole or not rest else value * self.per_second

@@ -101,6 +101,8 @@ class Knob:
         How "no limit" is written: by leaving it out, or as null, where leaving it out means a default.
     default : str
         What the target does when it is left out; empty: nothing.
+    missing : str
+        The same where the writer never leaves it out.
     """
 
     key: str
@@ -113,6 +115,7 @@ class Knob:
     reported: str = ""
     none: Literal["omit", "null"] = "omit"
     default: str = ""
+    missing: str = ""
 
 
 class Form(Protocol):

@@ -22,6 +22,7 @@ KNOBS = (
     Knob(
         key="max_turns", quantity="calls", bounds=("node",), unit="turns (model calls)",
         scope="one run; an agent used as a tool has a run of its own", amount=Count(most=INT32), none="null",
+        missing="10",
         note="handoffs count on in the same run; calls for compaction are not counted "
         "(openai/openai-agents-python#4434); give it to Agent.as_tool(max_turns=...) too, where missing means 10",
     ),

@@ -22,7 +22,7 @@ _NOTE = "checked before each step, so the step that crosses it is paid in full"
 KNOBS = (
     Knob(
         key="max_steps", quantity="calls", bounds=("tree",), unit="model calls", scope=_RUN,
-        amount=Count(most=NONE),
+        amount=Count(most=NONE), missing="8",
     ),
     Knob(key="max_cost_usd", quantity="cost", bounds=("tree",), unit="USD", scope=_RUN, amount=Dollars(), note=_NOTE),
     Knob(

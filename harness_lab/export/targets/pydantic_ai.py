@@ -23,7 +23,7 @@ LIMITS = ("request_limit", "tool_calls_limit", "input_tokens_limit", "total_toke
 KNOBS = (
     Knob(
         key="request_limit", quantity="calls", bounds=("tree",), unit="model responses", scope=_RUN, amount=Count(),
-        none="null", note="checked before each request; missing means 50, so no limit is written as None",
+        none="null", missing="50", note="checked before each request; missing means 50, so no limit is written as None",
     ),
     Knob(
         key="tool_calls_limit", quantity="tool-calls", bounds=("tree",), unit="successful tool calls", scope=_RUN,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from harness_lab.errors import InputError, ReadError
 from harness_lab.export.forms.text import mapping, parsed
-from harness_lab.export.targets.amounts import Unfit
+from harness_lab.export.targets.amounts import Count, Unfit
 from harness_lab.export.targets.langgraph import SuperSteps
 
 if TYPE_CHECKING:
@@ -98,6 +98,8 @@ def _check(knob: Knob, value: Any) -> None:
         amount = math.nan
     if not (math.isfinite(amount) and amount >= 0):
         raise InputError(knob.key, expected=f"a number of {knob.unit}", got=value)
+    if isinstance(knob.amount, (Count, SuperSteps)) and amount % 1:
+        raise InputError(knob.key, expected=f"a whole number of {knob.unit}", got=value)
     if isinstance(knob.amount, SuperSteps):
         return  # a limit too small for one call is a limit all the same
     try:

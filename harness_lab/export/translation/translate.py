@@ -148,11 +148,11 @@ def _labels(source: Target, values: Values, said: Told) -> dict[str, str]:
 
 
 def _flat(values: Values) -> set[str]:
-    """Return the settings that are said, those inside an agent's own table too."""
+    """Return the settings that are said, no limit among them, and those inside an agent's own table."""
     inner = [
         own for told in values.values() if isinstance(told, dict) for own in told.values() if isinstance(own, dict)
     ]
-    return {key for key, value in values.items() if value is not None} | {key for own in inner for key in own}
+    return set(values) | {key for own in inner for key in own}
 
 
 def _relabelled(written: Export, labels: Mapping[str, str], values: Values) -> Export:
@@ -190,4 +190,5 @@ def _named(text: str, labels: Mapping[str, str], values: Values) -> str:
 def _defaults(source: Target, values: Values) -> tuple[str, ...]:
     """Return what the source does of its own where nothing was said; that is not simulated."""
     said = _flat(values)
-    return tuple(f"{knob.key}: {knob.default}" for knob in source.knobs if knob.default and knob.key not in said)
+    usual = {knob.key: knob.default or knob.missing for knob in source.knobs}
+    return tuple(f"{key}: {does}" for key, does in usual.items() if does and key not in said)

@@ -49,7 +49,7 @@ def grid(values: Iterable[float], *, points: int, whole: bool) -> list[float]:
     Examples
     --------
     >>> grid([1, 1, 2, 3, 5, 8], points=4, whole=True)
-    [1, 2, 5, 8]
+    [1, 2, 3, 8]
     >>> grid([0.0123456, 12345.6], points=2, whole=False)
     [0.0123, 12300.0]
     """
