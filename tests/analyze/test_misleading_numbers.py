@@ -18,6 +18,7 @@ from harness_lab.analyze import (
     flat_price,
     floor_costs,
     floors,
+    period_budget,
     run_table,
 )
 from harness_lab.settlements import Settlements
@@ -109,6 +110,7 @@ def test_every_figure_of_cost_has_outcome_and_delivery_beside_it(swe: pd.DataFra
     assert "Delivered: 89.6 % of the fifth that used least, 56.2 %" in distribution(swe).summary()
     told = "Of these runs 240 of 240 completed, 183 delivered."
     assert told in flat_price(swe, cluster=None).summary()
+    assert told in period_budget(swe, budget_usd=50, period_runs=100, cluster=None, samples=5).summary()
 
 
 def test_limits_that_differ_are_pointed_at_where_quantiles_are_read(swe: pd.DataFrame) -> None:
