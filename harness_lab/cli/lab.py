@@ -40,6 +40,8 @@ def lab(
     notebooks: Annotated[
         Path | None, typer.Argument(help="Folder to open; the shipped notebooks if not given.")
     ] = None,
+    port: Annotated[int, typer.Option(help="Where it listens on this machine, or the next free one.")] = 8888,
+    open_browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open it in a browser.")] = True,
 ) -> None:
     """Open JupyterLab on the notebooks."""
     from jupyterlab.labapp import main as open_lab
@@ -48,7 +50,8 @@ def lab(
     if not folder.is_dir():
         raise InputError("notebooks", expected="a folder", got=str(folder))
     as_root = ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []  # in a container, say
-    open_lab([f"--ServerApp.root_dir={folder}", *as_root])
+    quiet = [] if open_browser else ["--no-browser"]
+    open_lab([f"--ServerApp.root_dir={folder}", f"--port={port}", *quiet, *as_root])
 
 
 def report(
@@ -81,7 +84,7 @@ def dashboard(
     options = [str(page), f"--port={port}", "--Voila.ip=127.0.0.1"]
     options += [f"--VoilaConfiguration.extension_allowlist={name}" for name in _FRONT_ENDS]
     options += [] if open_browser else ["--no-browser"]
-    options += [] if token is None else [f"--token={token}"]
+    options += ["--Voila.auto_token=True"] if token is None else [f"--token={token}"]
     sys.argv = ["voila"]  # it reads its own name from there
     Voila.launch_instance(options)
 
