@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from harness_lab.adapters.elsewhere import version_there
 from harness_lab.adapters.protocol import LIMITS, Adapter
 from harness_lab.adapters.watched import recorded
-from harness_lab.errors import InputError
+from harness_lab.errors import HarnessLabError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -104,9 +104,22 @@ def checked(adapter: type[Adapter], limits: Mapping[str, Any]) -> None:
     unknown = [limit for limit in limits if limit not in takes]
     if unknown:
         raise InputError(f"limits of {name}", expected=f"some of {', '.join(takes)}", got=unknown)
+    odd = {limit: value for limit, value in limits.items() if not _a_number(value)}
+    if odd:
+        raise InputError(f"limits of {name}", expected="numbers, or None", got=odd)
     installed(adapter)
-    with recorded():
-        adapter(**limits)  # what its own package refuses is refused here and not in the middle of a run
+    try:
+        with recorded():
+            adapter(**limits)  # what its own package refuses is refused here and not in the middle of a run
+    except HarnessLabError:
+        raise
+    except Exception as error:
+        got = f"{dict(limits)}: {error}"
+        raise InputError(f"limits of {name}", expected="what its package takes", got=got) from error
+
+
+def _a_number(value: Any) -> bool:
+    return value is None or (isinstance(value, (int, float)) and not isinstance(value, bool))
 
 
 def address(adapter: type[Adapter]) -> str:

@@ -196,10 +196,11 @@ def _told(adapter: type[Adapter], case: Case) -> Answer:
         raise NotApplicable(f"it has no limit of {', '.join(missing)} (it has {', '.join(takes)})")
     try:
         spec = policy(adapter, **limits)
-    except HarnessLabError:
-        raise
-    except Exception as error:  # the package refuses such a limit where it is built
-        return {"raises": f"{type(error).__name__}: {error}"}
+    except InputError as error:
+        if error.__cause__ is None or isinstance(error.__cause__, HarnessLabError):
+            raise
+        cause = error.__cause__  # the package refuses such a limit where it is built
+        return {"raises": f"{type(cause).__name__}: {cause}"}
     return Book(case["given"], spec).played(steps)
 
 

@@ -191,6 +191,25 @@ def test_a_limit_is_changed_or_left_out() -> None:
 def test_an_odd_limit_is_told_before_a_run() -> None:
     with pytest.raises(InputError, match="limits of diary: expected some of calls, max_depth, got \\['tokens'\\]"):
         policy(Diary, tokens=3)
+    for odd in ("3", True, [3]):
+        with pytest.raises(InputError, match=r"^limits of diary: expected numbers, or None, got \{'calls': "):
+            policy(Diary, calls=odd)
+
+
+class Picky(Diary):
+    """A package that refuses a limit where it is built."""
+
+    name = "picky"
+
+    def __init__(self, *, calls: int = 3) -> None:
+        if calls < 1:
+            raise ValueError("at least one")
+        super().__init__(calls=calls)
+
+
+def test_what_a_package_refuses_is_one_line_with_its_words() -> None:
+    with pytest.raises(InputError, match=r"^limits of picky: expected what its package takes, got .*: at least one"):
+        policy(Picky, calls=0)
 
 
 def test_it_stands_beside_a_budget_that_outlives_the_run() -> None:
