@@ -12,13 +12,17 @@ import pandas as pd
 import harness_lab as lab
 from harness_lab import datasets, plots
 from harness_lab.analyze import drift, floor_costs, pareto, spend_split, symptoms
+from harness_lab.plots.bars import plot_bars
 from harness_lab.plots.board import binding_of, board_height, spread_height
 from harness_lab.plots.both_ways import plot_both_ways
 from harness_lab.plots.choice import front_height, plot_best, plot_front
 from harness_lab.plots.fits import plot_fit
+from harness_lab.plots.money import plot_blocked, plot_flat_price
 from harness_lab.plots.price_changes import plot_price_changes
+from harness_lab.plots.quantities import Quantity
 from harness_lab.plots.run import plot_run
 from harness_lab.plots.tradeoff import plot_lines
+from harness_lab.plots.verdicts import plot_bounds, plot_statuses
 from harness_lab.settlements.quality import quality
 from harness_lab.simulate import from_gallery
 
@@ -167,7 +171,20 @@ def extremes(end: str, count: int) -> dict[str, Picture]:
             (10.5, board_height(count)),
         ),
     }
-    return {f"{name}-{end}": picture for name, picture in found.items()}
+    return {f"{name}-{end}": picture for name, picture in (found | amounts(count, tall)).items()}
+
+
+def amounts(count: int, tall: float) -> dict[str, Picture]:
+    """Return the pictures of names beside amounts, shares, prices and verdicts."""
+    frame, size, usd = made.named(count), (7.2, tall + 0.6), Quantity(name="spend", unit="$")
+    nano = frame.assign(**frame.filter(regex="value|low|high") * 1e9)
+    return {
+        "bars": alone(lambda ax: plot_bars(frame, ax=ax, shown=usd, marked="chosen", title="Which is it?"), size),
+        "flat-price": alone(lambda ax: plot_flat_price(frame, ax=ax), size),
+        "blocked": alone(lambda ax: plot_blocked(frame, ax=ax, title="Whose runs are blocked?"), size),
+        "statuses": alone(lambda ax: plot_statuses(frame, ax=ax), (7.6, tall)),
+        "bounds": alone(lambda ax: plot_bounds(nano, ax=ax), size),
+    }
 
 
 PICTURES = REAL | {name: one for end, count in made.COUNTS.items() for name, one in extremes(end, count).items()}

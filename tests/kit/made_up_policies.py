@@ -84,3 +84,16 @@ def tree(count: int) -> pd.DataFrame:
 def _rows(count: int, metric: str, value: np.ndarray, half: float) -> pd.DataFrame:
     ends = {"value": value, "low": value - half, "high": value + half}
     return pd.DataFrame({"policy": names(count), "metric": metric, **ends})
+
+
+def named(count: int) -> pd.DataFrame:
+    """Return one row a name with the columns of every picture that draws names beside amounts."""
+    value, text = np.linspace(0.3, 1.7, count), "margin 20 %, a month loses with chance 0.04 %"
+    amounts = {"value": value, "low": value * 0.9, "high": value * 1.1, "worst_low": value * 0.8}
+    prices = {"cost": value, "price": value * 1.25, "text": text}
+    prices |= {"worst_high": np.where(np.arange(count) % 3, np.nan, 2.0)}
+    shares = {f"share_of_{name}": value / (2 + k) for k, name in enumerate(("runs", "spend", "blocked"))}
+    words = {"status": [("holds", "stale", "unknown")[k % 3] for k in range(count)]}
+    words |= {"marked": [k % 2 == 1 for k in range(count)]}
+    same = {column: names(count) for column in ("name", "group", "what")}
+    return pd.DataFrame({**same, **amounts, **prices, **shares, **words})
