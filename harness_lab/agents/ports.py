@@ -276,7 +276,14 @@ if TYPE_CHECKING:
 
 
 class Model(Protocol):
-    """What answers calls."""
+    """What answers calls.
+
+    Notes
+    -----
+    One that draws its answers, and so knows beforehand how long each takes, may say so with ``knows_times = True`` and
+    a method ``timed(call)`` that returns nanoseconds and the reply; the loop then sleeps so long itself, which is
+    quicker than to await ``complete``, and the same.
+    """
 
     def bound(self, call: Call) -> Amounts:
         """Return the worst case of a call by channel; None: cannot be bounded."""

@@ -147,3 +147,30 @@ def test_rates_hold_over_many_calls(rate: float) -> None:
 def test_a_bad_profile_is_refused_by_name(field: str, bad: Any) -> None:
     with pytest.raises(InputError, match=rf"^{field}: expected"):
         a_provider(**{field: bad})
+
+
+@given(rates=st.lists(st.integers(0, 20_000), min_size=4, max_size=4), prompt=st.integers(0, 400), read=SHARE)
+@settings(max_examples=40, deadline=None)
+def test_whole_nano_dollars_a_token_are_billed_without_rounding_as_by_the_price_table(
+    rates: list[int], prompt: int, read: float
+) -> None:
+    price = Price(**dict(zip(("input", "output", "cache_read", "cache_write"), (1000 * r for r in rates), strict=True)))
+    prices = PriceTable({"m": (price,)})
+    model = a_provider(prices, cache_share=read, cache_write_share=0.3).compile()
+    call = a_call(3, prompt, prompt // 2)
+    reply, _ = answer(model, call)
+    tokens = TokenCounts(
+        input_fresh=reply.input_fresh, cache_read=reply.cache_read, cache_write=reply.cache_write, output=reply.output
+    )
+    assert model.answers("m").flat is not None
+    assert reply.cost_nusd == prices.cost("m", tokens)
+    assert model.bound(call)[4] == prices.worst_case("m", input_tokens=prompt, output_ceiling=60)
+
+
+def test_what_is_told_beforehand_is_what_comes() -> None:
+    model = a_provider(error_rate=0.3, unreported_rate=0.2).compile()
+    for key in range(40):
+        reply, slept = answer(model, a_call(key))
+        duration, told = model.timed(a_call(key))
+        assert duration == slept
+        assert [getattr(told, name) for name in Reply.__slots__] == [getattr(reply, name) for name in Reply.__slots__]
