@@ -46,7 +46,7 @@ class Questions:
     """
 
     __slots__ = ("_channel", "_hold", "_index", "_spawns", "_used", "asks", "blocking", "channels", "codes", "ends",
-                 "policy", "refused", "spent", "stops", "times", "touched", "used")  # fmt: skip
+                 "news", "policy", "refused", "spent", "stops", "times", "touched", "used")  # fmt: skip
 
     def __init__(
         self, policy: Policy, *, channel: int | None, charge_hold: bool, spawns: bool, codes: Collection[str]
@@ -54,6 +54,7 @@ class Questions:
         self.codes = codes
         self.refused: set[int] = set()
         self.policy = policy
+        self.news = getattr(policy, "news", None)  # whoever drains may see at a glance that there is none
         self.channels = policy.channels
         self.blocking = policy.blocking
         self._channel = channel
