@@ -284,7 +284,7 @@ def _tokens(row: Mapping[str, Any]) -> TokenCounts | None:
     total, output = row["input_total"], row["output"]
     if total is None or output is None:
         return None
-    if row["input_fresh"] is None:
+    if any(row[name] is None for name in PARTS):  # the prompt is known, what of it came from a cache is not
         return TokenCounts(input_fresh=total, output=output)
     return TokenCounts(
         input_fresh=row["input_fresh"], cache_read=row["cache_read"], cache_write=row["cache_write"], output=output

@@ -109,6 +109,14 @@ def test_money_that_the_fitted_world_cannot_tell_is_asked_for() -> None:
         ceiling_both_ways(records(stopped=0.9), target=0.8, runs=20)
 
 
+def test_records_that_do_not_say_what_came_from_a_cache_are_simulated_all_the_same() -> None:
+    known = records(60)
+    drop = ["cache_read", "cache_write"]
+    bare = Settlements.from_columns(known.nodes.drop(columns=drop), known.calls.drop(columns=drop))
+    found = ceiling_both_ways(bare, "tokens", target=0.5, runs=20, values=[3000, 5000])
+    assert found.frame["simulated"].tolist() == [0.0, 1.0]
+
+
 def test_one_command_asks_both_ways(tmp_path, capsys) -> None:
     path = tmp_path / "runs.parquet"
     records().to_parquet(path)
