@@ -1,4 +1,17 @@
-"""Intervals of results against known truths, clustered: a small version, and 2,000 repetitions."""
+"""Intervals of results against known truths, clustered: a small version, and 2,000 repetitions.
+
+Where each interval that the package prints is held against its truth:
+
+======================================================== ========================================================
+mean, share, ratio, clustered difference, lower end      ``stats/test_coverage_of_estimates``, ``stats/test_paired``
+mean to the end, incidence and its band, set of the best ``stats/test_coverage_of_estimates``, ``stats/test_incidence``
+quantile, median under stops, shift, place of a change   ``stats/test_quantiles``, ``test_survival``, ``test_shift``
+race of policies; Holm where all are equal               ``stats/test_selection``; ``stats/test_coverage_of_estimates``
+ceiling; month of a flat price                           ``test_analyze_ceilings``; ``test_analyze_prices``
+split, limits, reprice, flat price, curve, policies,     here
+floor costs, holds, period budget, saving of a ceiling
+======================================================== ========================================================
+"""
 
 from __future__ import annotations
 
