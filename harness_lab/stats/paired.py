@@ -2,12 +2,10 @@
 
 References
 ----------
-.. [1] Efron, B. (1987). Better bootstrap confidence intervals. Journal of the American Statistical Association 82(397),
-   171-185. https://doi.org/10.1080/01621459.1987.10478410
-.. [2] Holm, S. (1979). A simple sequentially rejective multiple test procedure. Scandinavian Journal of Statistics
+.. [1] Holm, S. (1979). A simple sequentially rejective multiple test procedure. Scandinavian Journal of Statistics
    6(2), 65-70. https://www.jstor.org/stable/4615733
-.. [3] Law, A. M. (2015). Simulation Modeling and Analysis, 5th ed., sections 10.2.1 and 11.2. McGraw-Hill.
-.. [4] Hall, P. (1992). On the removal of skewness by transformation. Journal of the Royal Statistical Society B 54(1),
+.. [2] Law, A. M. (2015). Simulation Modeling and Analysis, 5th ed., sections 10.2.1 and 11.2. McGraw-Hill.
+.. [3] Hall, P. (1992). On the removal of skewness by transformation. Journal of the Royal Statistical Society B 54(1),
    221-228. https://doi.org/10.1111/j.2517-6161.1992.tb01876.x
 """
 
@@ -15,11 +13,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import bootstrap
 
 from harness_lab.errors import InputError
 from harness_lab.stats.arrays import Floats, codes, sample
@@ -67,13 +63,10 @@ def paired_difference(
     second: npt.ArrayLike,
     *,
     confidence: float = 0.95,
-    method: Literal["t", "bca"] = "t",
     clusters: npt.ArrayLike | None = None,
-    resamples: int = 2000,
-    seed: int = 0,
     unit: str = "",
 ) -> PairedDifference:
-    """Estimate the mean of `second` less `first` over the same runs [3]_.
+    """Estimate the mean of `second` less `first` over the same runs [2]_, with Student's t corrected for skewness [3]_.
 
     Parameters
     ----------
@@ -81,13 +74,8 @@ def paired_difference(
         One quantity under two policies, run by run in the same order.
     confidence : float, default 0.95
         Confidence of the interval.
-    method : {"t", "bca"}
-        Student's t corrected for skewness [4]_, or the bias-corrected accelerated bootstrap [1]_ (not with clusters):
-        of 120 log-normal differences it covered, stated at 95 %, in 93.5 % of 2,000 samples.
     clusters : array_like, shape (n,), optional
         The cluster of each pair.
-    resamples, seed : int
-        Of the bootstrap.
     unit : str
         Unit, for display.
 
@@ -119,8 +107,6 @@ def paired_difference(
         )
     elif estimate.estimable:
         p_value = _p_value(delta, clusters)
-        if method == "bca" and clusters is None and np.ptp(delta) > 0:
-            estimate = replace(estimate, interval=_bca(delta, confidence, resamples=resamples, seed=seed))
     return PairedDifference(
         difference=estimate, identical=int((delta == 0).sum()), variance_ratio=_variance_ratio(a, b, delta),
         correlation=_correlation(a, b), p_value=p_value,
@@ -128,7 +114,7 @@ def paired_difference(
 
 
 def holm(p_values: npt.ArrayLike) -> Floats:
-    """Adjust p-values for several comparisons, step down [2]_.
+    """Adjust p-values for several comparisons, step down [1]_.
 
     Parameters
     ----------
@@ -178,14 +164,6 @@ def _p_value(delta: Floats, clusters: npt.ArrayLike | None) -> float:
         variance = variance_of_mean(delta, group)
         df = effective_clusters(np.bincount(group).astype(np.float64)) - 1
     return skewed_p(float(delta.mean()), float(np.sqrt(variance)), skewness(units), units=units.size, df=df)
-
-
-def _bca(delta: Floats, confidence: float, *, resamples: int, seed: int) -> Interval:
-    found = bootstrap(
-        (delta,), np.mean, confidence_level=confidence, n_resamples=resamples, method="BCa",
-        rng=np.random.default_rng(seed), vectorized=True, batch=200,
-    ).confidence_interval  # fmt: skip
-    return Interval(low=float(found.low), high=float(found.high), confidence=confidence, method="BCa bootstrap")
 
 
 def _variance_ratio(a: Floats, b: Floats, delta: Floats) -> float | None:
