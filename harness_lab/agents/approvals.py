@@ -61,15 +61,17 @@ class Decided:
 def record_approval(session: Session, approval_id: str, *, approved: bool, reason: str | None = None) -> None:
     """Write a person's answer into the conversation; the next run of the session acts on it.
 
-    Who may approve what is the application's to decide, before it calls this.
+    The first answer is final, a yes as well as a no. Who may approve what is the application's to decide, before it
+    calls this.
 
     Raises
     ------
     AgentError
         ``approval_not_pending`` if nothing waits under this id: the call has run, was answered, or never was.
     """
-    _, asked = _last_asked(session.messages)
-    if all(request["approval_id"] != approval_id for request in asked):
+    at, asked = _last_asked(session.messages)
+    waits = any(request["approval_id"] == approval_id for request in asked)
+    if not waits or approval_id in _answers(session.messages[at:]):
         raise AgentError("approval_not_pending", f"No call waits for approval [{approval_id}].")
     answer = {"type": "approval", "approval_id": approval_id, "approved": approved, "reason": reason}
     session.messages.append(answer)
@@ -78,9 +80,18 @@ def record_approval(session: Session, approval_id: str, *, approved: bool, reaso
 def decided(session: Session) -> list[Decided]:
     """Return the calls that stopped the last run, each with its answer; one without an answer does not run."""
     at, asked = _last_asked(session.messages)
-    answers = {m["approval_id"]: m for m in session.messages[at:] if m["type"] == "approval"}
+    answers = _answers(session.messages[at:])
     calls = {c["id"]: c for c in session.messages[at]["tool_calls"]} if asked else {}
     return [_decide(calls[request["tool_call_id"]], answers.get(request["approval_id"])) for request in asked]
+
+
+def _answers(messages: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """Return the answers by id; of two that were written side by side, the first one stands."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for message in messages:
+        if message["type"] == "approval":
+            found.setdefault(message["approval_id"], message)
+    return found
 
 
 def _decide(call: Mapping[str, Any], answer: Mapping[str, Any] | None) -> Decided:

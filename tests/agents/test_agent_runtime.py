@@ -207,6 +207,28 @@ def test_an_approval_that_nobody_asked_for_is_refused() -> None:
     assert error.value.code == "approval_not_pending"
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_the_first_answer_to_a_call_is_final(first: bool) -> None:
+    runtime = _runtime([calls("echo"), says("ok")], {"requires_approval": ["echo"]})
+    pending, session = _send(runtime).pending_approvals[0], runtime.sessions.session("support")
+    record_approval(session, pending.id, approved=first)
+    for later in (True, False):
+        with pytest.raises(AgentError, match="No call waits for approval") as error:
+            record_approval(session, pending.id, approved=later)
+        assert error.value.code == "approval_not_pending"
+    _send(runtime, "")
+    assert _results(runtime) == (["echo"] if first else ["User denied tool execution"])
+
+
+def test_of_two_answers_in_a_stored_conversation_the_first_one_stands() -> None:
+    runtime = _runtime([calls("echo"), says("ok")], {"requires_approval": ["echo"]})
+    pending, session = _send(runtime).pending_approvals[0], runtime.sessions.session("support")
+    record_approval(session, pending.id, approved=False)
+    session.messages.append({**session.messages[-1], "approved": True})
+    _send(runtime, "")
+    assert _results(runtime) == ["User denied tool execution"]
+
+
 def test_an_approved_call_that_is_no_longer_authorised_does_not_block_the_session() -> None:
     allowed = [True]
     authorizer = ToolAuthorizer(call=lambda *_: allowed[0])
