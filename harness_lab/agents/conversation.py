@@ -10,13 +10,14 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from harness_lab.agents.approvals import PendingApproval, decided
+from harness_lab.agents.arguments import misfit
 from harness_lab.agents.client import ModelRequest, ModelResponse, ToolCall
 from harness_lab.agents.errors import AgentError, not_available
-from harness_lab.agents.offers import authorized, offered_to, result_text, spec_of
+from harness_lab.agents.offers import authorized, failed_text, offered_to, result_text, spec_of
 from harness_lab.agents.ports import Call, Children, Work
 from harness_lab.agents.session import RunRow
-from harness_lab.agents.subagent_call import prepare
-from harness_lab.agents.subagent_tool import SubagentTool, task_of
+from harness_lab.agents.subagent_call import SubagentCall, prepare
+from harness_lab.agents.subagent_tool import SubagentTool, no_task
 from harness_lab.outcome import Cause, Outcome
 from harness_lab.policies.protocol import COMPLETED, End
 from harness_lab.usage import amounts
@@ -263,21 +264,27 @@ class Conversation:
             except Exception as error:
                 return entries, error
             self.called.append(call.name)
-            entries.append(_entry(call, await result_text(tool, call.arguments)))
+            wrong = misfit(tool, call.arguments)
+            text = await result_text(tool, call.arguments) if wrong is None else failed_text(wrong)
+            entries.append(_entry(call, text))
         return entries, None
 
     def _delegate(self, batch: Sequence[tuple[int, ToolCall]]) -> Generator[Move, Any, None]:
-        """Start subagents and record how each of them ended."""
-        family = []
+        """Start subagents and record how each of them ended; a call without a task starts none."""
+        family: list[tuple[ToolCall, SubagentCall | str]] = []
         for slot, call in batch:
             tool = self._allowed(call)
             self.called.append(call.name)
             if isinstance(tool, SubagentTool):
-                family.append((call, prepare(self, tool, task_of(call.arguments), slot)))
-        asked = [kid.move for _, kid in family if kid.move is not None]
+                wrong = no_task(tool, call.arguments)
+                kid = prepare(self, tool, call.arguments["task"], slot) if wrong is None else failed_text(wrong)
+                family.append((call, kid))
+        asked = [kid.move for _, kid in family if isinstance(kid, SubagentCall) and kid.move is not None]
         if asked:
             yield Children(asked)
-        self._record_results([_entry(call, kid.result().to_tool_result()) for call, kid in family])
+        self._record_results(
+            [_entry(call, kid if isinstance(kid, str) else kid.result().to_tool_result()) for call, kid in family]
+        )
 
     def _allowed(self, call: ToolCall) -> AgentTool:
         tool = self._tool(call)

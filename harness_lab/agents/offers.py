@@ -61,7 +61,12 @@ async def result_text(tool: AgentTool, arguments: Mapping[str, Any]) -> str:
         result = await invoke(tool, arguments)
         return result if isinstance(result, str) else json.dumps(result)
     except Exception as error:
-        return f"The tool failed: {error}"
+        return failed_text(error)
+
+
+def failed_text(why: object) -> str:
+    """Return the result of a call that failed, for the model."""
+    return f"The tool failed: {why}"
 
 
 def spec_of(tool: AgentTool) -> ToolSpec:

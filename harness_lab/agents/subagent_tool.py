@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from harness_lab.agents.arguments import misfit
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -59,13 +61,18 @@ class SubagentTool:
 
     async def handle(self, arguments: Mapping[str, Any]) -> str:
         """Run the child by hand, outside of a running conversation."""
+        wrong = no_task(self, arguments)
+        if wrong is not None:
+            return f"The tool failed: {wrong}"
         if self.context is None:
             return "The tool failed: it was made for a running conversation only."
-        result = await self.runner.run(self.subagent, self.parent, self.context, self.parent_run_id, task_of(arguments))
+        result = await self.runner.run(self.subagent, self.parent, self.context, self.parent_run_id, arguments["task"])
         return result.to_tool_result()
 
 
-def task_of(arguments: Mapping[str, Any]) -> str:
-    """Return the task among a call's arguments; what is no text is none."""
-    task = arguments.get("task")
-    return task if isinstance(task, str) else ""
+def no_task(tool: SubagentTool, arguments: Mapping[str, Any]) -> str | None:
+    """Say why a call has no task that a child could be started with, None when it has one."""
+    wrong = misfit(tool, arguments)
+    if wrong is None and not arguments["task"].strip():
+        return "argument [task] is empty: say what the subagent shall do"
+    return wrong

@@ -251,3 +251,21 @@ def test_a_reason_that_ends_in_a_full_stop_does_not_get_a_second_one() -> None:
         subagent="s", run_id="r", parent_run_id="p", outcome=Outcome.CANCELLED, tree=NOTHING, reason="Stop."
     )
     assert result.text == "The [s] subagent did not run: Stop."
+
+
+@pytest.mark.parametrize("arguments", [{}, {"task": None}, {"task": 5}, {"task": ""}, {"task": " "}, {"Task": "do it"}])
+def test_a_subagent_call_without_a_task_starts_no_child_and_charges_nothing(arguments: dict[str, Any]) -> None:
+    runtime = _runtime({"big": [calls("dig", cost_usd=0.5, **arguments), says("done", cost_usd=0.5)]})
+    response = _send(runtime)
+    (result,) = [m for m in runtime.sessions.session("top").messages if m["type"] == "tool_result"]
+    assert result["results"][0]["result"].startswith("The tool failed: argument [task]")
+    assert (response.text, response.tree.steps, response.tree.cost_usd) == ("done", 2, 1.0)
+
+
+def test_arguments_are_held_against_a_tools_own_schema() -> None:
+    ran: list[Any] = []
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    tools = ToolRegistry().register(Tool("count", lambda arguments: ran.append(arguments["n"]), parameters=schema))
+    lines = [calls("count"), calls("count", n=True), calls("count", n="2"), calls("count", n=2), says("done")]
+    _send(_runtime({"big": lines}, tools=tools, lead={"tools": ["count"]}))
+    assert ran == [2]
