@@ -31,6 +31,11 @@ _STOPS: Final = {
     Code.BUDGET_EXHAUSTED: Outcome.EXHAUSTED,
 }
 
+_SAID_WHOLLY: Final = frozenset(
+    {*_STOPS, Code.CALL_REFUSED, Code.ACCOUNT_UNAVAILABLE} - {Code.BUDGET_EXHAUSTED},
+)
+"""Codes whose detail is the whole reason; that of others only says whose limit it is."""
+
 
 def outcome_of_refusal(refusal: Refusal) -> Outcome:
     """Return how a call ended that was refused before it ran: out of budget, cancelled, or denied."""
@@ -38,11 +43,11 @@ def outcome_of_refusal(refusal: Refusal) -> Outcome:
 
 
 def reason_of(refusal: Refusal) -> str:
-    """Return the first shortfall of a refusal in words."""
+    """Return the first shortfall of a refusal in words: the limit with its figures."""
     first = refusal.shortfalls[0]
     if first.code is Code.MAX_DEPTH:
         return f"subagent nesting reached the maximum depth of {MAX_LEVELS}"
-    return first.detail or str(first)
+    return first.detail if first.detail and first.code in _SAID_WHOLLY else str(first)
 
 
 def succeeded(outcome: Outcome) -> bool:

@@ -139,7 +139,8 @@ class AgentRuntime:
         session : Session
             Whose conversation; it is held for the whole run.
         prompt : str
-            What is said. Empty: nothing; so a run goes on after an approval.
+            What is said. Empty: nothing; so a run goes on after an approval. With or without words, a call that
+            still waits for a person's answer is given up then: it does not run, and the model is told so.
         tool_names : sequence of str or None
             Narrows the mode's tools; None: all of them, empty: none.
         context : RunContext or None

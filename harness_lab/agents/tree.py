@@ -5,11 +5,12 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING
 
-from harness_lab.agents.client import reply_of, reply_of_error
+from harness_lab.agents.client import ModelResponse, reply_of, reply_of_error
 from harness_lab.agents.context_ledger import ContextLedger
 from harness_lab.agents.envelope import NOTHING, RunUsage
 from harness_lab.agents.loop import Harness
 from harness_lab.budget.run import MAX_LEVELS
+from harness_lab.errors import InputError
 from harness_lab.outcome import CHANNELS
 from harness_lab.policies.at_limit import gauges_of
 from harness_lab.policies.tree_limits import TreeLimitsSpec
@@ -150,6 +151,8 @@ class Tree:
             held = self._bounds.pop(call.key, _ONE_CALL)
             request = speaker.request(model=call.model, last=call.kind == "wrap-up", held=held)
             response = await speaker.place.service.client.complete(request)
+            if not isinstance(response, ModelResponse):
+                raise InputError("answer of the client", expected="a ModelResponse", got=response)
             reply = reply_of(response)
         except Exception as error:
             self._speaking.pop(call.key, None)

@@ -24,7 +24,7 @@ from harness_lab.agents.scripted import ScriptedClient, calls, says
 from harness_lab.budget import RunBudget, RunContext
 from harness_lab.errors import InputError
 from harness_lab.outcome import Outcome
-from harness_lab.policies import reservation_pool, shared_ledger
+from harness_lab.policies import period_budget, reservation_pool, shared_ledger
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -311,3 +311,25 @@ def test_other_modules_of_a_policy_are_asked_behind_the_ledger() -> None:
 def test_an_unknown_preset_lists_those_there_are() -> None:
     with pytest.raises(InputError, match="default, prism-py, prism-ts, prism-php"):
         _runtime([], rules="prism-go")
+
+
+def test_a_run_stopped_by_a_period_budget_names_the_limit_with_its_figures() -> None:
+    with _runtime([calls("echo")], policy=period_budget(calls=1, every="day"), repeat_last=True) as runtime:
+        why = _send(runtime).stopped_because
+    assert why.startswith("budget-exhausted (calls): asked 1, free 0 of 1;")
+    assert "day, reset at" in why
+
+
+@pytest.mark.parametrize("answer", [None, "hello"])
+def test_a_client_that_answers_with_no_response_fails_in_one_clear_line(answer: Any) -> None:
+    with pytest.raises(InputError, match="answer of the client: expected a ModelResponse"):
+        _send(_runtime([answer]))
+
+
+def test_a_call_that_waits_is_given_up_by_the_next_prompt() -> None:
+    runtime = _runtime([calls("echo"), says("ok")], {"requires_approval": ["echo"]})
+    pending = _send(runtime).pending_approvals[0]
+    _send(runtime, "something else")
+    assert _results(runtime) == ["No approval response provided"]
+    with pytest.raises(AgentError, match="No call waits for approval"):
+        record_approval(runtime.sessions.session("support"), pending.id, approved=True)
