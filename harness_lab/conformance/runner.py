@@ -126,11 +126,14 @@ def differing(case: Case, adapter: Adapter | None = None) -> tuple[Differences |
         raise InputError("case", expected=f"an area of {', '.join(AREAS)}", got=case.get("area"))
     if case["then"].keys() <= NOTES:
         return "unknown shape: the case expects nothing", None
-    presets = area.presets(case) if adapter is None else (None,)
+    try:
+        presets = area.presets(case) if adapter is None else (None,)
+    except Exception as error:  # what it says of its preset is as foreign as the rest of it
+        return _stumbled(error), None
     found: Differences | str = {}
-    for preset in presets:
+    for preset in presets:  # one that cannot be carried out as our defaults are may be under the preset that it names
         found = _once(area, case, preset, adapter)
-        if not found or isinstance(found, str):
+        if not found:
             return found, preset
     return found, presets[-1]
 
@@ -139,12 +142,25 @@ def _once(area: Area, case: Case, preset: str | None, adapter: Adapter | None) -
     try:
         answer = area.answer(case, preset) if adapter is None else adapter(case)
         return area.compare(case, answer)
-    except UnknownShape as error:
-        return f"unknown shape: {error}"
     except HarnessLabError as error:
-        return area.compare(case, {"raises": f"{type(error).__name__}: {error}"})
+        return _raised(area, case, error)
     except Exception as error:  # whatever a foreign file makes a mapping stumble over is that case's failure, not ours
-        return f"unknown shape: {type(error).__name__}: {error}"[:_SHOWN]
+        return _stumbled(error)
+
+
+def _raised(area: Area, case: Case, error: HarnessLabError) -> Differences | str:
+    """Return where a case differs that ours answered with an error."""
+    if isinstance(error, UnknownShape):
+        return _stumbled(error)
+    try:
+        return area.compare(case, {"raises": f"{type(error).__name__}: {error}"})
+    except Exception as odd:  # what a case expects may be as odd as what it gives
+        return _stumbled(odd)
+
+
+def _stumbled(error: Exception) -> str:
+    told = str(error) if isinstance(error, UnknownShape) else f"{type(error).__name__}: {error}"
+    return f"unknown shape: {told}"[:_SHOWN]
 
 
 def _has_parts(case: Any) -> bool:
@@ -169,8 +185,8 @@ def _listed(area: Area, case: Case) -> Deviation | None:
 def _covers(row: Deviation, case: Case) -> bool:
     try:
         return row.applies(case)
-    except (LookupError, TypeError, AttributeError, ValueError):
-        return False  # not of the shape that the row is about
+    except Exception:  # not of the shape that the row is about, whatever is odd about it
+        return False
 
 
 def _shown(case: Case, found: Differences) -> str:

@@ -169,14 +169,14 @@ class SubagentBudget:
         """Return when a child started now must have ended: its own time limit, never past this node's deadline."""
         now = instant("now", now)
         own = now + self._timeout if self._timeout >= 0 else -1
-        inherited = -1 if self.deadline is None else max(now, self.deadline)
+        inherited = -1 if self.deadline is None else self.deadline
         when = _rules.earlier(own, inherited)
         return None if when < 0 else Time(when)
 
     def child_timeout(self, now: Time) -> float | None:
         """Return how long a child started now may live, seconds; 0 when this node's deadline is past."""
         deadline = self.child_deadline(now)
-        return None if deadline is None else (deadline - now) / NS_PER_S
+        return None if deadline is None else max(0, deadline - now) / NS_PER_S
 
     def child(self, deadline: Time | None = None) -> SubagentBudget:
         """Return the view of a child: same limits, same counter, one level deeper, deadline inherited if not given."""

@@ -196,7 +196,10 @@ class TreeLimits:
             return
         above: _Node = parent.memory[self.index]
         above.view.deadline = above.deadline if self.asks_step else ticket.deadline
-        deadline = above.view.child_deadline(ticket.asked if self._spec.timeout_from == "arrival" else now)
+        since = ticket.asked if self._spec.timeout_from == "arrival" else now
+        deadline = above.view.child_deadline(since)
+        if deadline is not None and deadline < since:
+            deadline = since  # its parent's time is up: it is stopped at once, by a time limit of its own
         if not self.asks_step:
             ticket.deadline = deadline
             ticket.detach = self._spec.on_timeout == "detach"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import json
 from typing import TYPE_CHECKING, Any, Final
 
@@ -139,6 +140,10 @@ def cheaper(case: Case, rules: DelegationRules, _folder: Path) -> Answer:
     return {"suggest": [ledger.cheaper_model(model) for model in case["when"]["models"]]}
 
 
+PREIMAGE = "domain_prefix + prev_hmac + JSON(entry without hmac, keys sorted, default separators, ASCII)"
+"""What an audit entry's signature is of, in the words of the cases."""
+
+
 def entry_hmac(case: Case, _rules: DelegationRules, _folder: Path) -> Answer:
     """Sign an audit entry with a key derived from a master key."""
     given = case["given"]
@@ -146,7 +151,10 @@ def entry_hmac(case: Case, _rules: DelegationRules, _folder: Path) -> Answer:
     if hkdf(bytes.fromhex(given["master_key_hex"]), info=b"audit").hex() != given["derived_key_hex"]:
         return {"hmac": "another key was derived", "preimage": None}
     told = key.entry_hmac(given["entry"])
-    return {"hmac": told, "preimage": case["then"]["preimage"] if told == case["then"]["hmac"] else None}
+    unsigned = {name: value for name, value in given["entry"].items() if name != "hmac"}
+    text = given["domain_prefix"] + given["entry"]["prev_hmac"] + json.dumps(unsigned, sort_keys=True)
+    signed = hmac.new(bytes.fromhex(given["derived_key_hex"]), text.encode(), "sha256").hexdigest()
+    return {"hmac": told, "preimage": PREIMAGE if signed == told else "something else"}
 
 
 def with_chain(case: Case, rules: DelegationRules, folder: Path) -> Answer:

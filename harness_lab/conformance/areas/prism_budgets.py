@@ -33,7 +33,8 @@ def nested(case: Case, preset: str) -> Answer:
     ledger, parent = ledger_of(given["ledger"]), budget_of(given["parent"])
     if "children" in given:
         one, two = (rules.nested_budget(budget_of(child), parent, ledger) for child in given["children"])
-        ledger.record_steps(when["record_steps"][0])
+        for steps in when["record_steps"]:
+            ledger.record_steps(steps)
         answer = {"sibling_1_max_steps": one.max_steps, "sibling_2_max_steps": two.max_steps}
         return {
             **answer,

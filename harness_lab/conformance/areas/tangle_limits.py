@@ -120,7 +120,7 @@ def admission(case: Case, _preset: str | None) -> Answer:
     for level in range(min(case["given"]["depth"], DEEPEST) + 2):
         answer = policy.spawn(SpawnAsk(node, tuple((0, 0, 0) for _ in range(level)), amounts()), NOW)
         if not isinstance(answer, Grant):
-            reached = level == case["given"]["depth"] + 1
+            reached = level == case["given"]["maxDepth"] + 1
             short = "shortfalls" if not hasattr(answer, "code") else str(answer.code)
             return {"ok": False, "reason": "depth-exceeded" if reached and short == "max-depth" else short}
         node = answer.ticket

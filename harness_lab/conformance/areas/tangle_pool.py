@@ -127,7 +127,10 @@ class _World:
         return refused(answer)
 
     def _reconcile(self, op: Mapping[str, Any]) -> dict[str, Any]:
-        facts = overspent(self.pool.reconcile(self.tickets[op["ticket"]], spend_of(op["spent"])))
+        ticket = self.tickets.get(op["ticket"])
+        if ticket is None:  # never asked for, or refused: there is nothing to hand to the pool
+            return {"throws": "unknown or closed ticket"}
+        facts = overspent(self.pool.reconcile(ticket, spend_of(op["spent"])))
         return {"returns": facts} if facts else {}
 
     def _observe(self, op: Mapping[str, Any]) -> dict[str, Any]:
