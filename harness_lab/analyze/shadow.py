@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,6 +63,8 @@ class ShadowReport:
         Cost of all calls as far as known, and calls of unknown cost.
     stopped_runs : int
         Runs in which anything would have been refused.
+    set_aside : int
+        Lines of the file that were no rows, such as one cut short when its writer died; they are in no other figure.
     """
 
     runs: int
@@ -71,6 +73,7 @@ class ShadowReport:
     cost_nusd: int
     unknown: int
     stopped_runs: int
+    set_aside: int = 0
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw what the calls that each limit would have stopped then cost; return the axes."""
@@ -98,7 +101,10 @@ class ShadowReport:
             f"{_money(limit.cost_nusd, limit.unknown)}"
             for limit in self.limits
         ]
-        return "\n".join([*lines, f"  all calls cost {_money(self.cost_nusd, self.unknown)}"])
+        lines.append(f"  all calls cost {_money(self.cost_nusd, self.unknown)}")
+        if self.set_aside:
+            lines.append(f"  {self.set_aside} line(s) set aside: cut short, or no shadow's row")
+        return "\n".join(lines)
 
     def explain(self) -> str:
         """Say what this means, and what not."""
@@ -131,6 +137,7 @@ class ShadowReport:
             "answers": dict(self.answers),
             "cost_nusd": self.cost_nusd,
             "unknown": self.unknown,
+            "set_aside": self.set_aside,
             "limits": limits,
         }
 
@@ -149,9 +156,12 @@ def shadow_report(rows: Iterable[Mapping[str, Any]] | str | Path) -> ShadowRepor
     Raises
     ------
     ReadError
-        If the file cannot be read, or a row is none of a shadow's.
+        If the file cannot be read or has lines but no row among them, or a row that is handed over is no shadow's.
     """
-    return _report(list(_read(Path(rows))) if isinstance(rows, str | Path) else list(map(_checked, rows)))
+    if isinstance(rows, str | Path):
+        found, aside = _read(Path(rows))
+        return replace(_report(found), set_aside=aside)
+    return _report(list(map(_checked, rows)))
 
 
 def _report(rows: list[Mapping[str, Any]]) -> ShadowReport:
@@ -191,19 +201,30 @@ def _cost(rows: Iterable[Mapping[str, Any]]) -> tuple[int, int]:
     return sum(known), len(calls) - len(known)
 
 
-def _read(path: Path) -> Iterable[Mapping[str, Any]]:
+def _read(path: Path) -> tuple[list[Mapping[str, Any]], int]:
+    """Return a file's rows, and how many of its lines are none."""
     try:
-        lines = path.read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
         raise ReadError(str(path), expected="a file of shadow rows", got=str(error)) from error
+    rows, wrong = [], []
     for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise ReadError(f"{path} line {number}", expected="a JSON object", got=line) from error
-        yield _checked(row, f"{path} line {number}")
+        if line.strip():
+            try:
+                rows.append(_row(line, f"{path} line {number}"))
+            except ReadError as error:
+                wrong.append(error)
+    if wrong and not rows:
+        raise wrong[0]
+    return rows, len(wrong)
+
+
+def _row(line: bytes, where: str) -> Mapping[str, Any]:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ReadError(where, expected="a JSON object", got=line.decode(errors="replace")) from error
+    return _checked(row, where)
 
 
 def _checked(row: Any, where: str = "row") -> Mapping[str, Any]:

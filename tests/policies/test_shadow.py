@@ -195,3 +195,17 @@ def test_until_anything_is_refused_the_answers_are_those_of_the_policy_itself(sp
         else:
             shadow.settle(seen.ticket, Use(bound), NOW)
             policy.settle(answer.ticket, Use(bound), NOW)
+
+
+def test_a_line_that_was_cut_short_is_set_aside_and_counted(tmp_path: Path) -> None:
+    rows: list[str] = []
+    shadow = Shadow(shared_ledger(1).start(), run="a", sink=lambda row: rows.append(json.dumps(row)))
+    root = shadow.spawn(SpawnAsk(None, (), amounts()), NOW).ticket
+    call(shadow, root, 0.1)
+    whole = "\n".join(rows).encode()
+    torn = '{"run": "ü'.encode()[:-1]
+    (tmp_path / "x").write_bytes(torn + b"\nnull\n" + whole + b"\n" + torn)
+    report = shadow_report(tmp_path / "x")
+    assert (report.runs, report.cost_nusd, report.set_aside) == (1, nusd(0.1), 3)
+    assert "3 line(s) set aside" in report.summary()
+    assert report.to_dict()["set_aside"] == 3
