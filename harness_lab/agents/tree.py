@@ -150,9 +150,7 @@ class Tree:
         try:
             held = self._bounds.pop(call.key, _ONE_CALL)
             request = speaker.request(model=call.model, last=call.kind == "wrap-up", held=held)
-            response = await speaker.place.service.client.complete(request)
-            if not isinstance(response, ModelResponse):
-                raise InputError("answer of the client", expected="a ModelResponse", got=response)
+            response = _response(await speaker.place.service.client.complete(request))
             reply = reply_of(response)
         except Exception as error:
             self._speaking.pop(call.key, None)
@@ -179,6 +177,13 @@ class Tree:
 
     def call(self, record: NodeRecord, call: Call, reply: Reply | None, started: Time, now: Time) -> None:
         """Take a call that has ended; nothing keeps them here."""
+
+
+def _response(answer: object) -> ModelResponse:
+    """Return a client's answer; whatever else it is fails the call."""
+    if not isinstance(answer, ModelResponse):
+        raise InputError("answer of the client", expected="a ModelResponse", got=answer)
+    return answer
 
 
 def _of(held: Amounts, channel: str) -> int:
