@@ -143,7 +143,8 @@ class Session:
 
     def using_max_steps(self, steps: int) -> Session:
         """Set the step limit of runs without a context, at least 1; the operator's ceiling bounds it."""
-        self.max_steps = max(1, count("steps", steps))
+        below = type(steps) is int and steps < 1
+        self.max_steps = 1 if below else max(1, count("steps", steps))
         return self
 
     @property

@@ -48,6 +48,11 @@ def test_depth_deadline_and_siblings_answer_with_other_figures() -> None:
     assert _word("NEST-20", when=when) == "passed"
 
 
+@pytest.mark.parametrize("asked", [-4, 0, 1])
+def test_a_session_keeps_at_least_one_step(asked: int) -> None:
+    assert _word("RUN-25", given={"using_max_steps": asked}) == "passed"
+
+
 @pytest.mark.parametrize(
     ("name", "field", "value"),
     [("a-agent-code-start-refused-throws", "runs_created", ["other"]), ("b-audit-hmac-scheme2", "preimage", "other")],

@@ -83,7 +83,9 @@ class _World:
         return tuple(kept)
 
     def _reconcile(self, op: Mapping[str, Any]) -> dict[str, Any]:
-        child, spent = self.children[op["ticket"]], spend_of(op["spent"])
+        child, spent = self.children.get(op["ticket"]), spend_of(op["spent"])
+        if child is None:
+            return {"throws": "unknown or closed ticket"}
         if child.state == "running":
             facts = overspent(self.scope.settle(child, spent).overspent)
             return {"returns": facts} if facts else {}
