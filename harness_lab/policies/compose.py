@@ -88,7 +88,7 @@ class Composed:
         self.news: deque[News] = deque()
 
     def spawn(self, ask: SpawnAsk, now: Time) -> Grant | Wait | Refusal:
-        """Answer whether a child may start.
+        """Answer whether a child may start; whatever a closed node asks is refused as ``parent-ended``.
 
         Raises
         ------
@@ -101,6 +101,8 @@ class Composed:
         parent = ask.parent
         if parent is not None and (type(parent) is not Ticket or parent.policy is not self):
             raise _unknown(parent)
+        if parent is not None and parent.state == SETTLED:
+            return _closed(parent)
         memory = [None] * len(self.modules)
         ticket = Ticket(ask, parent, 0 if parent is None else parent.depth + 1, memory, now, self)
         answer = self._answer(ticket, self._spawns, now if type(now) is int else instant("now", now))
@@ -112,6 +114,8 @@ class Composed:
         if type(node) is not Ticket or node.policy is not self:
             raise _unknown(node)
         now = now if type(now) is int else instant("now", now)
+        if node.state == SETTLED:
+            return _closed(node)
         return self._answer(Ticket(ask, node, node.depth, node.memory, now, self), self._steps, now)
 
     def would(self, ask: Ask, now: Time) -> Refusal | None:
@@ -129,6 +133,8 @@ class Composed:
         above = ask.parent if type(ask) is SpawnAsk else ask.node
         if above is not None and (type(above) is not Ticket or above.policy is not self):
             raise _unknown(above)
+        if above is not None and above.state == SETTLED:
+            return _closed(above)
         short = self._short(ask, self._asked(ask), now)
         return None if not short or self._may_wait(ask, short) else Refusal(short)
 
@@ -367,6 +373,11 @@ def _unknown(ticket: object) -> HarnessLabError:
 def _sound(use: Use, now: Time) -> Time:
     check_kind("use", use, Use, expected="a Use")
     return instant("now", now)
+
+
+def _closed(node: Ticket) -> Refusal:
+    """Refuse what a closed node asks: its account has gone back to the one above."""
+    return Refusal((Shortfall(Code.PARENT_ENDED, None, None, None, "nothing", detail=f"{node} is closed"),))
 
 
 def _was_cancelled(reason: str) -> Shortfall:

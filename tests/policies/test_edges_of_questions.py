@@ -8,8 +8,19 @@ import pytest
 
 from harness_lab.clock import ManualClock, Time, instant
 from harness_lab.errors import InputError, UnknownTicket
-from harness_lab.outcome import Code, Shortfall
-from harness_lab.policies import COMPLETED, Grant, SpawnAsk, StepAsk, Use, compose, hard_cap, shared_ledger, tree_limits
+from harness_lab.outcome import Code, Refusal, Shortfall
+from harness_lab.policies import (
+    COMPLETED,
+    Grant,
+    SpawnAsk,
+    StepAsk,
+    Use,
+    compose,
+    hard_cap,
+    reservation_pool,
+    shared_ledger,
+    tree_limits,
+)
 from harness_lab.usage import amounts
 
 if TYPE_CHECKING:
@@ -82,3 +93,18 @@ def test_money_is_said_in_dollars_time_in_seconds_and_what_was_not_asked_is_left
     assert str(late) == "deadline (time): asked at 3 s, the limit is 2.5 s; helps: nothing"
     unknown = Shortfall(Code.SPEND_UNKNOWN, 25_000, None, None, "nothing", "cost")
     assert str(unknown) == "spend-unknown (cost): free unknown of $0.000025; helps: nothing"
+
+
+def test_a_closed_node_is_refused_whatever_it_asks_and_takes_nothing_from_its_siblings() -> None:
+    policy: Any = compose(tree_limits(3, 2, 5), reservation_pool(cost_usd=1.0)).start("r")
+    root = policy.spawn(SpawnAsk(None, (), amounts()), NOW).ticket
+    child = policy.spawn(SpawnAsk(root, ((0, 0, 0),), amounts(cost_usd=0.1)), NOW).ticket
+    late = policy.admit(StepAsk(child, 0, 0, amounts(cost_usd=0.1)), NOW).ticket
+    policy.close(child, Use(amounts(cost_usd=0)), COMPLETED, NOW)
+    for ask in (StepAsk(child, 1, 0, amounts(cost_usd=0.1)), SpawnAsk(child, ((0, 0, 0), (0, 0, 0)), amounts())):
+        answer = (policy.admit if isinstance(ask, StepAsk) else policy.spawn)(ask, NOW)
+        assert isinstance(answer, Refusal)
+        assert answer.code is Code.PARENT_ENDED
+        assert policy.would(ask, NOW) == answer
+    policy.settle(late, Use(amounts(calls=1, cost_usd=0.1)), NOW)  # what was in flight is charged all the same
+    assert isinstance(policy.spawn(SpawnAsk(root, ((0, 1, 0),), amounts(cost_usd=0.5)), NOW), Grant)
