@@ -7,10 +7,12 @@ company it is simulated.
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import islice
 from threading import Event
+from traceback import format_exc
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from harness_lab.errors import InputError
@@ -26,6 +28,13 @@ PARALLEL_FROM: Final = 3_000
 """Simulated trees from which starting worker processes pays."""
 _WAVE: Final = 32
 """Blocks for each worker that are under way or waiting to be taken; more would pile up in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """What a job answers that raised `error`."""
+
+    error: Exception
 
 
 def choose(backend: Backend, workers: int | None, *, trees: int) -> tuple[Backend, int]:
@@ -84,19 +93,29 @@ def run_on(backend: Backend, workers: int, jobs: Iterable[tuple[Callable[..., T]
         wave = _WAVE * (workers if workers > 0 else parallel._effective_n_jobs())
         while batch := list(islice(left, wave)):
             over = Event()
-            waiting = (delayed(function)(*arguments) for function, arguments in batch if not over.is_set())
+            waiting = (delayed(_caught)(function, arguments) for function, arguments in batch if not over.is_set())
             yield from _until_left(parallel(waiting), over)
 
 
-def _until_left(made: Iterable[T], over: Event) -> Iterator[T]:
+def _caught(function: Callable[..., T], arguments: tuple[Any, ...]) -> T | _Failed:
+    try:
+        return function(*arguments)
+    except Exception as error:
+        error.add_note(format_exc())  # where it was raised is lost on the way between processes
+        return _Failed(error)
+
+
+def _until_left(made: Iterable[T | _Failed], over: Event) -> Iterator[T]:
     """Yield results; whoever leaves before the end lets no further job begin and waits for those under way.
 
-    To close joblib's generator would kill its workers in the midst of their answers, and every few times the next run
-    on new workers would wait for ever.
+    To close joblib's generator, or to let it see an error, would kill its workers in the midst of their answers, and
+    every few times the next run on new workers would wait for ever.
     """
     results = iter(made)
     try:
-        for one in results:  # noqa: UP028 - "yield from" would hand the end on to joblib
+        for one in results:
+            if isinstance(one, _Failed):
+                raise one.error
             yield one
     finally:
         over.set()

@@ -122,3 +122,11 @@ def test_whoever_leaves_early_lets_no_further_job_begin_and_can_run_again() -> N
         assert next(results) == 1
         results.close()  # type: ignore[attr-defined]
     assert list(run_on("loky", 2, [(pow, (2, 3))])) == [8]
+
+
+def test_a_job_that_fails_says_so_and_the_next_run_goes_on() -> None:
+    for _ in range(3):
+        with pytest.raises(ZeroDivisionError) as caught:
+            list(run_on("loky", 2, ((divmod, (2, 40 - n)) for n in range(200))))
+        assert any("Traceback" in note for note in caught.value.__notes__)
+    assert list(run_on("loky", 2, [(pow, (2, 3))])) == [8]
