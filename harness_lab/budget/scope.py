@@ -85,6 +85,11 @@ class Scope(ScopeBooks):
         died : collection of str
             Ids of children that are known to have died with the process; they are charged nothing more. Any other child
             without a last word is charged its whole ask, because nobody knows.
+
+        Raises
+        ------
+        InputError
+            If the journal does not begin with its scope being opened, or a line of it is missing or there twice.
         """
         pool, about = restored_pool(journal, died), journal[0].data
         share, keep = (None if about[name] is None else tuple(about[name]) for name in ("share", "keep"))

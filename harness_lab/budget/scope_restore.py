@@ -24,10 +24,13 @@ def restored_pool(journal: Sequence[Event], died: Collection[str]) -> Reservatio
     Raises
     ------
     InputError
-        If the journal does not begin with its scope being opened.
+        If the journal does not begin with its scope being opened, or a line of it is missing or there twice.
     """
     if not journal or journal[0].kind != "opened":
         raise InputError("journal", expected="one that begins with its scope being opened", got=len(journal))
+    for place, event in enumerate(journal):
+        if event.seq != place:
+            raise InputError("journal", expected=f"seq {place} next, without gaps", got=event.seq)
     about, name = journal[0].data, journal[0].by
     known, uncertain = read_spend(journal, name, died)
     size = len(about["limits"]) - len(about["units"])

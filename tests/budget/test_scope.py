@@ -226,3 +226,16 @@ def test_a_refusal_that_is_not_the_budgets_does_not_speak_of_the_pool(code: Code
     told = advice(Refusal((Shortfall(code, None, None, None, "nothing"),)))
     assert "pool" not in told
     assert len(told) > 20
+
+
+def test_a_journal_with_a_line_lost_or_twice_is_refused_and_a_whole_one_is_not() -> None:
+    scope = _scope()
+    scope.settle(_started(scope, "a"), Spend(calls=1, input=20, output=5))
+    _started(scope, "b")
+    whole = list(scope.journal)
+    assert Scope.restore(whole).pool.free()[FRESH] == 100 - 25 - 40
+    for lost in range(1, len(whole) - 1):
+        with pytest.raises(InputError, match=rf"journal: expected seq {lost} next, without gaps, got {lost + 1}"):
+            Scope.restore(whole[:lost] + whole[lost + 1 :])
+    with pytest.raises(InputError, match="journal"):
+        Scope.restore([*whole, whole[-1]])
