@@ -76,11 +76,14 @@ class ProbePlan:
         Share of future runs that each floor is then to hold for, with 95 % confidence.
     measured : int
         Paths that need none.
+    unnamed : int
+        Recorded paths without a backend or a model: nobody can say how to run them, so none is planned.
     """
 
     probes: tuple[Probe, ...]
     coverage: float
     measured: int
+    unnamed: int = 0
 
     @property
     def total_usd(self) -> tuple[float, float]:
@@ -121,11 +124,15 @@ class ProbePlan:
 
     def summary(self) -> str:
         """Return the plan in a few lines of plain text."""
+        left = (
+            f"{self.unnamed} path(s) are recorded without a backend or a model: not planned, name them in the records."
+        )
         if not self.probes:
-            return f"All {self.measured} path(s) have a floor that is neither stale nor thin: nothing to probe."
+            fine = f"All {self.measured} path(s) have a floor that is neither stale nor thin: nothing to probe."
+            return "\n".join([fine] * (self.measured > 0 or not self.unnamed) + [left] * (self.unnamed > 0))
         head = f"{len(self.probes)} path(s) to probe, {self.measured} need none:"
         total = f"In all {sum(probe.runs for probe in self.probes)} run(s), {self._total()}."
-        return "\n".join([head, *(f"- {probe}" for probe in self.probes), total])
+        return "\n".join([head, *(f"- {probe}" for probe in self.probes), total] + [left] * (self.unnamed > 0))
 
     def _total(self) -> str:
         unknown = sum(probe.low_usd is None for probe in self.probes)
@@ -198,6 +205,7 @@ def plan_probes(
     needs = {
         path.key: _need(derived, path, goal) for path in derived if UNKNOWN not in (path.key.backend, path.key.model)
     }
+    unnamed = sum(1 for _ in derived) - len(needs)
     for key in wanted:
         if not any(_same(key, known) for known in needs):
             needs[key] = ("unmeasured", goal)
@@ -206,7 +214,7 @@ def plan_probes(
         if why is not None:
             low, usual, priced_by = _cost(nodes, key)
             probes.append(Probe(key=key, why=why, runs=runs, low_usd=low, usual_usd=usual, priced_by=priced_by))
-    return ProbePlan(probes=tuple(probes), coverage=coverage, measured=len(needs) - len(probes))
+    return ProbePlan(probes=tuple(probes), coverage=coverage, measured=len(needs) - len(probes), unnamed=unnamed)
 
 
 def with_results(settlements: Settlements, results: Settlements, found: Floors) -> Settlements:

@@ -116,3 +116,11 @@ def test_a_plan_that_makes_no_sense_is_refused_in_one_line(
     assert len(capsys.readouterr().err.splitlines()) == 1
     with pytest.raises(InputError, match="coverage"):
         plan_probes(table(rows("pi/a", 1)), coverage=1.5)
+
+
+def test_paths_without_a_backend_are_said_not_to_be_planned() -> None:
+    unnamed = rows("pi/a", 3, backend=None)
+    told = plan_probes(table(unnamed)).summary()
+    assert told == "1 path(s) are recorded without a backend or a model: not planned, name them in the records."
+    assert plan_probes(table(unnamed, rows("pi/b", 3))).summary().endswith(told)
+    assert "without a backend" not in plan_probes(table(rows("pi/b", 14))).summary()
