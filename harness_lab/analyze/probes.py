@@ -257,7 +257,11 @@ def _cost(nodes: pd.DataFrame, key: FloorKey) -> tuple[float | None, float | Non
     """Return what a run of a path cost at least and usually, by the nearest runs whose cost is recorded."""
     cost, model = numbers(nodes, "cost_nusd"), column(nodes, "model").astype("string") == key.model
     on_path = model & (column(nodes, "backend").astype("string") == key.backend)
-    for rows, words in ((on_path, "of this path"), (model, "of its model on other paths")):
+    nearest = [(on_path, "of this path"), (model, "of its model on other paths")]
+    if key.agent is not None:
+        own = on_path & (column(nodes, "agent").astype("string") == key.agent)
+        nearest[:1] = [(own, "of this path"), (on_path, "of other agents on its backend and model")]
+    for rows, words in nearest:
         known: Floats = cost[rows.fillna(value=False).to_numpy(dtype=bool) & ~np.isnan(cost) & (cost > 0)]
         if known.size:
             return float(known.min()) / _USD, float(np.median(known)) / _USD, f"n = {known.size} run(s) {words}"

@@ -124,3 +124,13 @@ def test_paths_without_a_backend_are_said_not_to_be_planned() -> None:
     assert told == "1 path(s) are recorded without a backend or a model: not planned, name them in the records."
     assert plan_probes(table(unnamed, rows("pi/b", 3))).summary().endswith(told)
     assert "without a backend" not in plan_probes(table(rows("pi/b", 14))).summary()
+
+
+def test_a_path_of_an_agent_is_priced_by_its_own_runs() -> None:
+    mine, other = rows("pi/a", 2, agent="w"), rows("pi/a", 3, agent="lead", cost_nusd=50 * CENT)
+    other["run"] = other["node"] = ["x", "y", "z"]
+    found = {p.key.agent: (p.low_usd, p.usual_usd, p.priced_by) for p in plan_probes(table(mine, other)).probes}
+    assert found == {
+        "w": (0.01, 0.015, "n = 2 run(s) of this path"),
+        "lead": (0.5, 0.5, "n = 3 run(s) of this path"),
+    }
