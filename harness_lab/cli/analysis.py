@@ -234,7 +234,11 @@ def tune(
     storage: Annotated[Path | None, typer.Option(help="Journal file: the study is kept and resumed there.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Search the numbers of a policy, and confirm the winners on fresh draws."""
+    """Search the numbers of a policy, and confirm the winners on fresh draws.
+
+    Completion stays within 0.05 of the policy's as it stands unless it is an objective or constrained; exits with 1
+    when no run completes under the winner.
+    """
     from harness_lab.cli.experiments import load_experiment
     from harness_lab.tune import tune as search
 
@@ -249,6 +253,9 @@ def tune(
     data = {"values": found.values, "rule": found.rule, "quoted": quoted, "curse": found.curse, "seeds": found.seeds}
     data |= {"policy": found.policy.to_dict(), "finalists": found.finalists, "trials": found.trials}
     show(f"{found.summary()}\n\n{found.explain()}", data, as_json=as_json)
+    if found.quoted["completed"].value == 0:
+        note("no run completes under it: ask for completion, as in --at-least completed=0.9")
+        sys.exit(1)
 
 
 def _tell(done: int, trials: int) -> None:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 BLOCKS: Final = 4
 MIN_KNOWN: Final = 10
+INDIFFERENCE: Final = 0.05
+"""Completion that a search for something else may cost where nothing is said of completion."""
 PRUNE_AT: Final = 0.01
 """A trial ends early once a test at this level says that it is worse than the best, or breaks a constraint."""
 
@@ -119,7 +121,8 @@ def tune(
     objectives : sequence of str, default ("cost_nusd",)
         One metric or several (``completed, cost_nusd, wasted_nusd, duration_ns``); more completion, less of the others.
     at_least, at_most : mapping of str to float, optional
-        Constraints, in the display unit: ``at_least={"completed": 0.9}``.
+        Constraints, in the display unit: ``at_least={"completed": 0.9}``. Where completion is neither an objective nor
+        constrained, it has to stay within 0.05 of the policy's as it stands; ``{"completed": 0}`` asks for nothing.
     policy : str, optional
         Which policy is turned; the experiment's last if not given.
     trials : int, default 40
@@ -165,7 +168,8 @@ def tune(
         experiment=replace(experiment, policies=(base,)), base=base, knobs=tuple(knobs), objectives=wanted,
         bounds=limits, prune=prune,
     )  # fmt: skip
-    study = _study(wanted, storage, name, seed)
+    search = replace(search, bounds=(*limits, *_as_it_stands(search)))
+    limits, study = search.bounds, _study(wanted, storage, name, seed)
     _resume(search, study)
     _run(search, study, trials, progress)
     return confirm(
@@ -194,6 +198,16 @@ def trials_frame(study: Any, search: _Search) -> pd.DataFrame:
             row | {"feasible": bool(figures) and all(one.excess(figures[one.metric]) <= 0 for one in search.bounds)}
         )
     return pd.DataFrame(rows)
+
+
+def _as_it_stands(search: _Search) -> tuple[Bound, ...]:
+    """Ask for the completion of the policy as it stands, less an indifference, where nothing is said of completion."""
+    if "completed" in (*search.objectives, *(one.metric for one in search.bounds)):
+        return ()
+    done = simulate(search.experiment, search.base, range(search.experiment.runs))["completed"]
+    known = done[~np.isnan(done)]
+    least = max(0.0, round(float(known.mean()) - INDIFFERENCE, 4)) if known.size else 0.0
+    return (Bound(metric="completed", value=least, least=True),)
 
 
 def _base(experiment: Experiment, policy: str | None, knobs: Sequence[Knob]) -> PolicySpec:

@@ -89,6 +89,17 @@ def test_constraints_that_nothing_meets_are_said() -> None:
         tune(world(shared_ledger(3, name="p"), runs=40), [small], at_least={"completed": 0.99}, trials=3)
 
 
+def test_least_spend_keeps_the_completion_of_the_policy_as_it_stands_unless_told_otherwise() -> None:
+    low = Knob(name="shared_ledger.max_steps", low=2, high=31)
+    experiment = world(shared_ledger(30, name="p"))
+    kept = tune(experiment, [low], trials=8, confirm_runs=200)
+    stands = experiment.run().settlements.nodes["outcome"].eq("completed").mean()
+    assert kept.trials.set_index("trial").loc[lambda t: t["feasible"], "completed"].min() >= stands - 0.0501
+    assert kept.quoted["completed"].value >= stands - 0.1
+    free = tune(experiment, [low], at_least={"completed": 0}, trials=8, confirm_runs=200)
+    assert free.quoted["completed"].value < stands - 0.1
+
+
 def test_misuse_is_named() -> None:
     experiment = world(shared_ledger(3, name="p"))
     with pytest.raises(InputError, match=r"^knobs"):
