@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from dataclasses import replace
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness_lab.cli.output import Json, note, pairs, show
+from harness_lab.cli.prices import read_table
 from harness_lab.cli.records import load
 from harness_lab.cli.tuned import write_config
 from harness_lab.errors import InputError
@@ -200,7 +200,7 @@ def price(
 def reprice(
     records: Records,
     model: Annotated[str | None, typer.Option(help="Prices of another model (price effect only).")] = None,
-    table: Annotated[Path | None, typer.Option(help="Price table (JSON); bundled list prices if not given.")] = None,
+    table: Annotated[Path | None, typer.Option(help="Price table, ours or LiteLLM's (JSON); else list prices.")] = None,
     batch_share: Annotated[float, typer.Option(help="Share of the spend that goes through batch.")] = 0.0,
     cache_hit: Annotated[float | None, typer.Option(help="Share of prompt tokens read from the cache.")] = None,
     by: By = None,
@@ -208,11 +208,11 @@ def reprice(
 ) -> None:
     """Price recorded tokens under another table, model, batch share or cache hit rate."""
     from harness_lab.analyze import reprice as again
-    from harness_lab.pricing import PriceTable, from_genai_prices
+    from harness_lab.pricing import from_genai_prices
 
     data = load(records)
     names = [model] if model is not None else [str(name) for name in data.nodes["model"].dropna().unique()]
-    prices = from_genai_prices(names) if table is None else PriceTable.from_dict(json.loads(table.read_text("utf-8")))
+    prices = from_genai_prices(names) if table is None else read_table(table)
     found = again(data, prices, models=model, batch_share=batch_share, cache_hit=cache_hit, by=by)
     answer = {"figures": found.to_frame(), "shares": found.shares, "notes": found.notes, "prices": prices.source}
     show(f"{found.summary()}\n\n{found.explain()}", answer, as_json=as_json)

@@ -44,7 +44,7 @@ def price_changes(
 
     data = load(records)
     names = [str(name) for name in data.nodes["model"].dropna().unique()]
-    tables = [*(_read(path) for path in table or ()), *(_listed(names, one) for one in day or ())]
+    tables = [*(read_table(path) for path in table or ()), *(_listed(names, one) for one in day or ())]
     found = find(
         data, sorted(tables, key=lambda one: one.date or ""), target=target, margin=margin, price_usd=price_usd,
         month_runs=month_runs, budget_usd=budget_usd, period_runs=period_runs, period=_period(period), fee_usd=fee_usd,
@@ -72,13 +72,18 @@ def period(
     show(f"{found.summary()}\n\n{found.explain()}", answer, as_json=as_json)
 
 
-def _read(path: Path) -> PriceTable:
-    from harness_lab.pricing import PriceTable
+def read_table(path: Path) -> PriceTable:
+    """Read prices: a table that :meth:`PriceTable.to_dict` wrote, or a price file in LiteLLM's form."""
+    from harness_lab.pricing import PriceTable, from_litellm
 
     try:
-        return PriceTable.from_dict(json.loads(path.read_text("utf-8")))
-    except (OSError, ValueError) as error:
-        raise InputError("--table", expected="a price table (JSON)", got=f"{path}: {error}") from None
+        data = json.loads(path.read_text("utf-8"))
+        if isinstance(data, dict) and "models" not in data and data:
+            return from_litellm(data, source=path.name)
+        return PriceTable.from_dict(data)
+    except (OSError, ValueError, AttributeError) as error:
+        expected = "a price table or LiteLLM's price file (JSON)"
+        raise InputError("--table", expected=expected, got=f"{path}: {error}") from None
 
 
 def _listed(models: list[str], day: str) -> PriceTable:

@@ -149,3 +149,13 @@ def test_misuse_is_one_clear_line_and_exit_code_2(tmp_path: Path, capsys: pytest
         assert said.out == "", what
         assert len(said.err.strip().splitlines()) == 1, (what, said.err)
         assert "Traceback" not in said.err, what
+
+
+def test_reprice_takes_a_price_file_in_the_form_of_litellm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "prices.json"
+    file.write_text(json.dumps({"m": {"input_cost_per_token": 1e-06, "output_cost_per_token": 2e-06}}))
+    assert run("reprice", SIX, "--model", "m", "--table", str(file), "--json") == 0
+    assert json.loads(capsys.readouterr().out)["prices"] == "prices.json"
+    file.write_text('["no", "prices"]')
+    assert run("reprice", SIX, "--model", "m", "--table", str(file)) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
