@@ -55,6 +55,10 @@ class ReservationPool(PoolView):
     split_known : bool
         Whether every spend told how its prompt splits by cache; if not, newly presented tokens are an upper bound.
 
+    Notes
+    -----
+    No locks (:class:`harness_lab.budget.RunLedger`).
+
     Examples
     --------
     >>> from harness_lab.usage import amounts

@@ -141,6 +141,11 @@ class RunLedger:
         Known cost so far, nano-dollars.
     unmetered_runs : int
         Charges whose cost was not reported. One of them closes every cost cap: spend is then unknown.
+
+    Notes
+    -----
+    No locks: one thread or one event loop, or charges are lost. For several threads ask a policy behind
+    :func:`harness_lab.policies.locked`, for several processes a durable account.
     """
 
     __slots__ = (
