@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness_lab.adapters.protocol import Adapter, Call, Child, No, Used
-from harness_lab.adapters.registry import address, checked, limits_of, named
+from harness_lab.adapters.registry import address, checked, limits_of, named, needed_limits
+from harness_lab.errors import InputError
 from harness_lab.outcome import Shortfall
 from harness_lab.policies import PolicySpec
 from harness_lab.policies.protocol import StepAsk
@@ -45,7 +46,7 @@ class AdapterSpec:
     """What it answers once other calls were refused is its own affair: nothing is read off, all is simulated."""
 
     def __post_init__(self) -> None:
-        if isinstance(self.adapter, str):
+        if not isinstance(self.adapter, type):
             object.__setattr__(self, "adapter", named(self.adapter))
         if isinstance(self.limits, Mapping):
             object.__setattr__(self, "limits", tuple(self.limits.items()))
@@ -58,7 +59,8 @@ class AdapterSpec:
     def with_limit(self, limit: str, value: Any) -> AdapterSpec:
         """Return a copy with one limit at a value; None: without it."""
         rest = tuple(pair for pair in self.limits if pair[0] != limit)
-        return replace(self, limits=rest if value is None else (*rest, (limit, value)))
+        needed = limit in needed_limits(self.adapter)
+        return replace(self, limits=rest if value is None and not needed else (*rest, (limit, value)))
 
     def build(self, now: Time) -> AdapterModule:
         """Make a limiter with nothing used."""
@@ -101,7 +103,8 @@ class AdapterModule:
             said = adapter.before_tools(call) if ask.kind == "tool" else adapter.before_call(call)
             if said is None:
                 self._calls[ticket] = call
-            return _refused(said)
+                return ()
+            return _refused(said, adapter, "before_tools" if ask.kind == "tool" else "before_call")
         if ticket.parent is None:
             ticket.memory[self.index] = self.root
             return ()
@@ -110,7 +113,7 @@ class AdapterModule:
         if isinstance(child, Adapter):
             ticket.memory[self.index] = child
             return ()
-        return _refused(child)
+        return _refused(child, parent, "child")
 
     def unreserve(self, ticket: Ticket) -> None:
         """Take note that what the limiter let through was refused by another."""
@@ -138,10 +141,15 @@ class AdapterModule:
             adapter.after_call(call, Used(use, now))
 
 
-def _refused(said: str | No | None) -> tuple[Shortfall, ...]:
-    if said is None:
-        return ()
-    no = said if isinstance(said, No) else No(said)
+def _refused(said: object, adapter: Adapter, method: str) -> tuple[Shortfall, ...]:
+    no = No(said) if isinstance(said, str) and said else said
+    if not isinstance(no, No):
+        if isinstance(said, Coroutine):
+            said.close()  # asked and never awaited: that it is one is said here
+        expected = "an Adapter" if method == "child" else "None to let through"
+        raise InputError(
+            f"{type(adapter).__name__}.{method}", expected=f"{expected}, or a reason (text or No)", got=said
+        )
     return (Shortfall(no.code, None, None, None, "nothing", no.channel, no.reason),)
 
 
@@ -168,7 +176,7 @@ def policy(adapter: str | type[Adapter], *, name: str = "", **limits: Any) -> Po
     >>> policy("check-then-add", calls=3).name
     'check-then-add'
     """
-    found = named(adapter) if isinstance(adapter, str) else adapter
+    found = adapter if isinstance(adapter, type) else named(adapter)
     spec = AdapterSpec(adapter=found, limits=tuple(limits.items()))
     return PolicySpec(name=name or found.name or found.__name__, modules=(spec,))
 

@@ -51,7 +51,7 @@ def loop_agent(
     InputError
         If there is no such adapter, its package is not there, it owns no loop, or it does not take such a limit.
     """
-    found = named(adapter) if isinstance(adapter, str) else adapter
+    found = adapter if isinstance(adapter, type) else named(adapter)
     if not issubclass(found, LoopAdapter):
         hint = "policy(...) makes a policy of a limiter that is an object"
         raise InputError("adapter", expected="one that owns its loop", got=found.name, hint=hint)

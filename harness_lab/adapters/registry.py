@@ -10,6 +10,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import cloudpickle
+
 from harness_lab.adapters.elsewhere import version_there
 from harness_lab.adapters.protocol import LIMITS, Adapter
 from harness_lab.adapters.watched import recorded
@@ -33,6 +35,8 @@ _MODULES: Final[dict[str, str]] = {
     "bernstein": "bernstein",
 }
 """Module of this room by the adapter's name; its class is called ``ADAPTER`` there."""
+_FILES: Final[dict[str, str]] = {}
+"""File of a module that was read from one, as it was written."""
 
 
 def names() -> tuple[str, ...]:
@@ -53,6 +57,8 @@ def named(name: str) -> type[Adapter]:
     InputError
         If there is none.
     """
+    if not isinstance(name, str):
+        raise InputError("adapter", expected="a name, module:Class or file.py:Class", got=name)
     if ":" in name:
         return _own(name)
     if name not in _MODULES:
@@ -74,6 +80,12 @@ def limits_of(adapter: type[Adapter]) -> tuple[str, ...]:
     """Return the names of the limits that an adapter takes."""
     parameters = inspect.signature(adapter).parameters.values()
     return tuple(p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD))
+
+
+def needed_limits(adapter: type[Adapter]) -> tuple[str, ...]:
+    """Return the limits that an adapter cannot be made without, though they may be None."""
+    parameters = inspect.signature(adapter).parameters
+    return tuple(name for name in limits_of(adapter) if parameters[name].default is inspect.Parameter.empty)
 
 
 def installed(adapter: type[Adapter]) -> None:
@@ -128,7 +140,7 @@ def address(adapter: type[Adapter]) -> str:
     listed = next((name for name, where in _MODULES.items() if where == module), "")
     if home == "harness_lab.adapters" and listed:
         return listed
-    return f"{adapter.__module__}:{adapter.__qualname__}"
+    return f"{_FILES.get(adapter.__module__, adapter.__module__)}:{adapter.__qualname__}"
 
 
 def _own(name: str) -> type[Adapter]:
@@ -148,12 +160,21 @@ def _module(where: str, name: str) -> ModuleType:
     try:
         if path.suffix != ".py":
             return importlib.import_module(where)
-        key = f"_harness_lab_adapter_{path.stem}"
-        spec = importlib.util.spec_from_file_location(key, path)
-        if spec is None or spec.loader is None or not path.is_file():
-            raise InputError("adapter", expected="a Python file", got=where)
-        sys.modules[key] = module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    except ImportError as error:
-        raise InputError("adapter", expected=f"a module {where!r} that can be imported", got=str(error)) from error
+        return _from_file(path, where)
+    except HarnessLabError:
+        raise
+    except Exception as error:  # the file is a stranger's: whatever it raises, it is told in one line
+        got = f"{type(error).__name__}: {error}"
+        raise InputError("adapter", expected=f"a module {where!r} that can be imported", got=got) from error
+
+
+def _from_file(path: Path, where: str) -> ModuleType:
+    key = f"_harness_lab_adapter_{path.stem}"
+    spec = importlib.util.spec_from_file_location(key, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise InputError("adapter", expected="a Python file", got=where)
+    sys.modules[key] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    cloudpickle.register_pickle_by_value(module)  # worker processes cannot import it by this name
+    _FILES[key] = where
     return module
