@@ -63,6 +63,7 @@ class Composed:
         "_queue",
         "_spawns",
         "_step_holders",
+        "_step_waits",
         "_steps",
         "_warners",
         "blocking",
@@ -84,6 +85,7 @@ class Composed:
         self._observed: list[Any] = [m for m in self._steps if getattr(m, "observes", False)]
         self._warners: list[Any] = [m for m in self._spawns if getattr(m, "warns", False)]
         self._queue: deque[Ticket] = deque()
+        self._step_waits = False  # whether anybody may wait for what a settled step moves
         self._cancelled: dict[Ticket, str] = {}
         self.news: deque[News] = deque()
 
@@ -224,7 +226,7 @@ class Composed:
             if module.short(ask, now):
                 return self._not_now(ticket, modules, now)
         if self._queue and self._waits(ask) and self._is_behind(ticket):
-            return self._wait(ticket, now)
+            return self._wait(ticket, now, None)
         if self._observed and (refused := self._reserved(ticket, now)):
             return Refusal(refused)
         for module in self._step_holders if modules is self._steps else modules:
@@ -233,7 +235,9 @@ class Composed:
 
     def _not_now(self, ticket: Ticket, modules: Sequence[Module], now: Time) -> Wait | Refusal:
         short = self._short(ticket.ask, modules, now)
-        return self._wait(ticket, now) if self._may_wait(ticket.ask, short) else Refusal(short)
+        if not self._may_wait(ticket.ask, short):
+            return Refusal(short)
+        return self._wait(ticket, now, self._blocker(ticket.ask, modules, now))
 
     def _asked(self, ask: Ask) -> Sequence[Module]:
         return self._spawns if type(ask) is SpawnAsk else self._steps
@@ -242,10 +246,12 @@ class Composed:
         return ask.wait_until is not None or self._max_wait is not None
 
     def _may_wait(self, ask: Ask, short: Sequence[Shortfall]) -> bool:
-        return self._waits(ask) and all(s.helps == "wait" for s in short)
+        return self._waits(ask) and _only_wait(short)
 
-    def _wait(self, ticket: Ticket, now: Time) -> Wait:
+    def _wait(self, ticket: Ticket, now: Time, blocker: Module | None) -> Wait:
         ticket.state = WAITING
+        ticket.blocker = blocker
+        self._step_waits = self._step_waits or blocker is None or blocker.asks_step
         named = ticket.ask.wait_until
         ticket.until = named if named is not None else Time(now + (self._max_wait or 0))
         self._queue.append(ticket)
@@ -282,9 +288,10 @@ class Composed:
             return
         ticket.state = SETTLED
         ticket.first = use
-        for module in self._spawns if type(ticket.ask) is SpawnAsk else self._steps:
+        of_node = type(ticket.ask) is SpawnAsk
+        for module in self._spawns if of_node else self._steps:
             module.settle(ticket, use, now)
-        if self._queue:
+        if self._queue and (of_node or self._step_waits):
             self._wake(now)
 
     def _withdraw(self, ticket: Ticket, now: Time) -> None:
@@ -316,41 +323,32 @@ class Composed:
         return False
 
     def _wake(self, now: Time) -> None:
-        """Answer those who wait in order of arrival; whoever has to go on waiting holds up only its own line."""
-        for ticket in self._queue:  # mostly nobody can go on: then nothing is built
-            if not self._goes_on_waiting(ticket.ask, now):
-                break
-        else:
-            return
+        """Answer those who wait in order of arrival; whoever has to go on waiting holds up only its own line.
+
+        Whoever waits is asked about again when the limit that it waits for has moved: then by every module.
+        """
         waiting: deque[Ticket] = deque()
         blocked: set[tuple[Ticket | None, type]] = set()
+        self._step_waits = False
         for ticket in self._queue:
             line = (ticket.parent, type(ticket.ask))
             if line in blocked or not self._answered(ticket, now):
                 blocked.add(line)
                 waiting.append(ticket)
+                blocker = ticket.blocker
+                self._step_waits = self._step_waits or blocker is None or blocker.asks_step
         self._queue = waiting
-
-    def _goes_on_waiting(self, ask: Ask, now: Time) -> bool:
-        """Whether something falls short for an ask, and waiting helps against all of it."""
-        waits = False
-        for module in self._spawns if type(ask) is SpawnAsk else self._steps:
-            for short in module.short(ask, now):
-                if short.helps != "wait":
-                    return False
-                waits = True
-        return waits
 
     def _answered(self, ticket: Ticket, now: Time) -> bool:
         """Grant or refuse a waiting ask, if that can be said now."""
-        modules = self._asked(ticket.ask)
-        short = self._short(ticket.ask, modules, now)
-        if short:
-            for one in short:
-                if one.helps != "wait":
-                    break
-            else:
-                return False
+        ask, blocker = ticket.ask, ticket.blocker
+        if blocker is not None and (short := blocker.short(ask, now)) and _only_wait(short):
+            return False
+        modules = self._asked(ask)
+        short = self._short(ask, modules, now)
+        if short and _only_wait(short):
+            ticket.blocker = self._blocker(ask, modules, now)
+            return False
         short = short or self._reserved(ticket, now)
         if short:
             ticket.state = SETTLED
@@ -362,6 +360,19 @@ class Composed:
         grant = Grant(ticket)
         self.news.append(Granted(ticket, self._warned(grant, now) if self._warners else grant))
         return True
+
+    @staticmethod
+    def _blocker(ask: Ask, modules: Sequence[Module], now: Time) -> Module | None:
+        """Return the first module in which an ask falls short: the one whose limit it waits for."""
+        return next((module for module in modules if module.short(ask, now)), None)
+
+
+def _only_wait(short: Sequence[Shortfall]) -> bool:
+    """Whether waiting helps against all that falls short."""
+    for one in short:  # noqa: SIM110 - whenever a limit moves that somebody waits for
+        if one.helps != "wait":
+            return False
+    return True
 
 
 def _unknown(ticket: object) -> HarnessLabError:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from harness_lab.outcome import Shortfall
-    from harness_lab.policies.protocol import Ask, Module, Ticket, Use, Wait
+    from harness_lab.policies.protocol import Module, Ticket, Use, Wait
     from harness_lab.policies.spec import PolicySpec
 
 Scope = Literal["run", "session", "shared"]
@@ -242,14 +242,11 @@ class SharedComposed(Composed):
         if any(module.short(ask, now) for module in self._memory):
             return self._not_now(ticket, modules, now)
         if self._queue and self._waits(ask) and self._is_behind(ticket):
-            return self._wait(ticket, now)
+            return self._wait(ticket, now, None)
         short = tuple(self._claimed(commit, ticket, now))
         if short:
-            return self._wait(ticket, now) if self._may_wait(ask, short) else Refusal(short)
+            return self._wait(ticket, now, None) if self._may_wait(ask, short) else Refusal(short)
         return Grant(ticket)
-
-    def _goes_on_waiting(self, ask: Ask, now: Time) -> bool:
-        return self._commit is None and super()._goes_on_waiting(ask, now)
 
     def _answered(self, ticket: Ticket, now: Time) -> bool:
         commit = self._commit

@@ -92,6 +92,8 @@ class Ticket:
         What was granted by channel; a module that grants less than asked sets it in ``hold``.
     until : Time or None
         While it waits: how long.
+    blocker : Module or None
+        While it waits: whose limit it waits for; None: its turn in line, or what others share.
     policy : Policy or None
         Who gave it, and alone may be asked with it.
     memory : list
@@ -103,6 +105,7 @@ class Ticket:
     __slots__ = (
         "ask",
         "asked",
+        "blocker",
         "ceiling",
         "deadline",
         "depth",
@@ -134,6 +137,7 @@ class Ticket:
         self.detach = False
         self.ceiling: Amounts | None = None
         self.until: Time | None = None
+        self.blocker: Module | None = None
         self.memory = memory
         self.first: Use | None = None
 

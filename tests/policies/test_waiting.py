@@ -23,6 +23,7 @@ from harness_lab.policies import (
     Wait,
     compose,
     reservation_pool,
+    shared_ledger,
     tree_limits,
 )
 from harness_lab.usage import amounts
@@ -201,3 +202,23 @@ def test_a_composition_waits_no_longer_than_the_shortest_bound() -> None:
     pool = PolicySpec(name="queue", modules=reservation_pool(tokens=5).modules, max_wait_s=7)
     both = compose(pool, tree_limits(1, 1, max_wait_s=3))
     assert (both.max_wait_s, both.name) == (3, "queue + tree limits")
+
+
+def test_whoever_waits_is_asked_about_again_when_its_own_limit_has_moved_and_then_by_every_module() -> None:
+    world = World(compose(shared_ledger(2), tree_limits(max_depth=1, max_concurrent=1, max_wait_s=9)))
+    a = world.spawn("a")
+    world.spawn("b")
+    for call in (0, 1):
+        step = world.open(world.policy.admit(StepAsk(a.ticket, call, 0, (None,) * len(CHANNELS)), NOW))
+        world.policy.settle(step, Use((1, 0, 0, 0, 0)), NOW)
+    assert world.news() == []  # the ledger is used up, but it is a slot that b waits for
+    assert world.end(a.ticket) == ["b steps-exhausted"]
+
+
+def test_whoever_waits_for_one_limit_may_have_to_wait_for_another_then() -> None:
+    world = World(compose(reservation_pool(tokens=100), tree_limits(max_depth=1, max_concurrent=2, max_wait_s=9)))
+    a, b = world.spawn("a", tokens=30), world.spawn("b", tokens=40)
+    world.spawn("c", tokens=70)  # both fall short; the pool is asked first
+    assert world.end(a.ticket) == []
+    assert world.spawn("d", tokens=10, wait_s=0).ticket.blocker is None  # its turn has not come
+    assert world.end(b.ticket) == ["c granted", "d granted"]

@@ -110,23 +110,37 @@ def ask_of(n: Ints, c: Ints, i: int, channel: int) -> int:
 @jit
 def short(w: Ints, n: Ints, a: Ints, c: Ints, i: int, spawn: bool) -> int:
     """Return the code of the first shortfall, plus `NEVER` unless all of them are helped by waiting; 0: none."""
-    node = n[i, PARENT] if spawn else i
-    if node < 0:
+    if spawn and n[i, PARENT] < 0:
         return 0
     code, never = ZERO, ZERO
     for place in range(MODULES, MODULES + 3):
-        kind, found = c[place], ZERO
-        if kind == LEDGER_KIND:
-            found = _ledger(w, n, node)
-        elif kind == POOL_KIND:
-            found = _pool(n, a, c, i, node, spawn)
-        elif kind == TREE_KIND and spawn:
-            found = _tree(w, n, c, node)
+        found = short_of(w, n, a, c, i, spawn, place)
         if found != 0:
             never |= found & NEVER
             if code == 0:
                 code = found & (NEVER - 1)
     return code | never
+
+
+@jit
+def short_of(w: Ints, n: Ints, a: Ints, c: Ints, i: int, spawn: bool, place: int) -> int:
+    """Return the first shortfall of one module for a node that is no root, as :func:`short` does for all."""
+    node = n[i, PARENT] if spawn else i
+    kind = c[place]
+    if kind == LEDGER_KIND:
+        return _ledger(w, n, node)
+    if kind == POOL_KIND:
+        return _pool(n, a, c, i, node, spawn)
+    return _tree(w, n, c, node) if kind == TREE_KIND and spawn else ZERO
+
+
+@jit
+def blocker(w: Ints, n: Ints, a: Ints, c: Ints, i: int, spawn: bool) -> int:
+    """Return the place of the first module in which a question falls short; -1: none."""
+    for place in range(MODULES, MODULES + 3):
+        if short_of(w, n, a, c, i, spawn, place) != 0:
+            return place
+    return NOTHING
 
 
 @jit

@@ -12,6 +12,7 @@ from harness_lab.simulate.fast import books
 from harness_lab.simulate.fast.jit import jit
 from harness_lab.simulate.fast.layout import (
     ANSWER,
+    BLOCKER,
     FAULT,
     FULL,
     MAX_WAIT,
@@ -46,17 +47,17 @@ def ask(w: Ints, n: Ints, a: Ints, c: Ints, i: int, spawn: bool) -> int:
     short = books.short(w, n, a, c, i, spawn)
     if short != 0:
         if c[MAX_WAIT] >= 0 and short < books.NEVER:
-            return _wait(w, n, c, i)
+            return _wait(w, n, c, i, books.blocker(w, n, a, c, i, spawn))
         return short & (books.NEVER - 1)
     if spawn and w[QUEUED] > 0 and c[MAX_WAIT] >= 0 and _behind(w, n, i, w[QUEUED]):
-        return _wait(w, n, c, i)
+        return _wait(w, n, c, i, NOTHING)
     if spawn:
         books.hold(w, n, a, c, i)
     return GRANTED
 
 
 @jit
-def _wait(w: Ints, n: Ints, c: Ints, i: int) -> int:
+def _wait(w: Ints, n: Ints, c: Ints, i: int, blocker: int) -> int:
     place = w[QUEUE] + w[QUEUED]
     if place >= w.shape[0]:
         w[FAULT] = FULL
@@ -64,6 +65,7 @@ def _wait(w: Ints, n: Ints, c: Ints, i: int) -> int:
     w[place] = i
     w[QUEUED] += 1
     n[i, TICKET] = WAITING
+    n[i, BLOCKER] = blocker
     n[i, UNTIL] = w[NOW] + c[MAX_WAIT]
     return WAIT
 
@@ -135,7 +137,10 @@ def tick(w: Ints, n: Ints, a: Ints, c: Ints) -> None:
 
 @jit
 def wake(w: Ints, n: Ints, a: Ints, c: Ints) -> None:
-    """Answer those who wait in order of arrival; whoever has to go on waiting holds up only its own line."""
+    """Answer those who wait in order of arrival; whoever has to go on waiting holds up only its own line.
+
+    Whoever waits is asked about again when the limit that it waits for has moved: then by every module.
+    """
     first, kept = w[QUEUE], ZERO
     for place in range(w[QUEUED]):
         i = w[first + place]
@@ -152,9 +157,14 @@ def _blocked(w: Ints, n: Ints, i: int, kept: int) -> bool:
 
 @jit
 def _answered(w: Ints, n: Ints, a: Ints, c: Ints, i: int) -> bool:
-    spawn = n[i, STATE] != STEP_QUEUED
+    spawn, blocker = n[i, STATE] != STEP_QUEUED, n[i, BLOCKER]
+    if blocker >= 0:
+        held_back = books.short_of(w, n, a, c, i, spawn, blocker)
+        if held_back != 0 and held_back < books.NEVER:
+            return False
     short = books.short(w, n, a, c, i, spawn)
     if short != 0 and short < books.NEVER:
+        n[i, BLOCKER] = books.blocker(w, n, a, c, i, spawn)
         return False
     if short == 0 and spawn:
         books.hold(w, n, a, c, i)
