@@ -224,7 +224,7 @@ class Composed:
             return Refusal((_was_cancelled(reason),))
         for module in modules:
             if module.short(ask, now):
-                return self._not_now(ticket, modules, now)
+                return self._not_now(ticket, module, modules, now)
         if self._queue and self._waits(ask) and self._is_behind(ticket):
             return self._wait(ticket, now, None)
         if self._observed and (refused := self._reserved(ticket, now)):
@@ -233,11 +233,10 @@ class Composed:
             module.hold(ticket, now)
         return Grant(ticket)
 
-    def _not_now(self, ticket: Ticket, modules: Sequence[Module], now: Time) -> Wait | Refusal:
+    def _not_now(self, ticket: Ticket, first: Module, modules: Sequence[Module], now: Time) -> Wait | Refusal:
+        """Answer an ask that falls short, in `first` before any other."""
         short = self._short(ticket.ask, modules, now)
-        if not self._may_wait(ticket.ask, short):
-            return Refusal(short)
-        return self._wait(ticket, now, self._blocker(ticket.ask, modules, now))
+        return self._wait(ticket, now, first) if self._may_wait(ticket.ask, short) else Refusal(short)
 
     def _asked(self, ask: Ask) -> Sequence[Module]:
         return self._spawns if type(ask) is SpawnAsk else self._steps

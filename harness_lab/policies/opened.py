@@ -239,8 +239,9 @@ class SharedComposed(Composed):
         if commit is None or type(ticket.ask) is SpawnAsk:
             return super()._answer(ticket, modules, now)
         ask = ticket.ask
-        if any(module.short(ask, now) for module in self._memory):
-            return self._not_now(ticket, modules, now)
+        for module in self._memory:
+            if module.short(ask, now):
+                return self._not_now(ticket, module, modules, now)
         if self._queue and self._waits(ask) and self._is_behind(ticket):
             return self._wait(ticket, now, None)
         short = tuple(self._claimed(commit, ticket, now))
