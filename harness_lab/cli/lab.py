@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from shutil import copyfile
 from typing import Annotated
 
 import typer
@@ -12,6 +13,8 @@ import typer
 from harness_lab.cli.output import Json, note, show
 from harness_lab.errors import InputError
 
+INSTALLED = "_notebooks"
+"""Name of the folder with the notebooks inside an installed package."""
 _FRONT_ENDS = (
     "@jupyter-widgets/jupyterlab-manager",
     "@voila-dashboards/jupyterlab-preview",
@@ -38,7 +41,8 @@ def bench(
 
 def lab(
     notebooks: Annotated[
-        Path | None, typer.Argument(help="Folder to open; the shipped notebooks if not given.")
+        Path | None,
+        typer.Argument(help="Folder to open; the shipped notebooks if not given, as a copy of your own if installed."),
     ] = None,
     port: Annotated[int, typer.Option(help="Where it listens on this machine, or the next free one.")] = 8888,
     open_browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open it in a browser.")] = True,
@@ -46,7 +50,7 @@ def lab(
     """Open JupyterLab on the notebooks."""
     from jupyterlab.labapp import main as open_lab
 
-    folder = notebooks if notebooks is not None else shipped_notebooks()
+    folder = notebooks if notebooks is not None else notebooks_to_edit()
     if not folder.is_dir():
         raise InputError("notebooks", expected="a folder", got=str(folder))
     as_root = ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []  # in a container, say
@@ -89,10 +93,29 @@ def dashboard(
     Voila.launch_instance(options)
 
 
+def notebooks_to_edit() -> Path:
+    """Return the notebooks of a checkout, or a copy of the installed ones in the working folder.
+
+    What is installed belongs to the package and goes with its next version. Files that the copy already has stay as
+    they are.
+    """
+    shipped = shipped_notebooks()
+    if shipped.name != INSTALLED:
+        return shipped
+    own = Path.cwd() / "harness-lab-notebooks"
+    for path in sorted(shipped.rglob("*")):
+        copy = own / path.relative_to(shipped)
+        if path.is_file() and not copy.exists():
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copyfile(path, copy)
+    note(f"notebooks: {own} (yours to change)")
+    return own
+
+
 def shipped_notebooks() -> Path:
     """Return the folder of the shipped notebooks: beside the package in a checkout, inside it when installed."""
     package = Path(__file__).resolve().parents[1]
-    for folder in (package / "_notebooks", package.parent / "notebooks"):
+    for folder in (package / INSTALLED, package.parent / "notebooks"):
         if folder.is_dir():
             return folder
     raise InputError("notebooks", expected="a folder, since none is installed here", got="none")
