@@ -93,6 +93,7 @@ def matters(
     records: Records,
     inputs: Annotated[list[str] | None, typer.Option("--input", help="Recorded column of a run; repeat.")] = None,
     metric: Annotated[str, typer.Option(help="What they shall move.")] = "cost_nusd",
+    seed: Annotated[int, typer.Option(help="Of the dealing of runs into folds.")] = 0,
     by: By = None,
     as_json: Json = False,
 ) -> None:
@@ -100,5 +101,9 @@ def matters(
     from harness_lab.tune import sensitivity_of_records
 
     names = tuple(inputs or ("calls", "input_total", "output", "nodes"))
-    found = sensitivity_of_records(load(records), names, metric=metric, by=by)
-    show(f"{found.summary()}\n\n{found.explain()}", found.to_frame(), as_json=as_json)
+    found = sensitivity_of_records(load(records), names, metric=metric, by=by, seed=seed)
+    data = {
+        "metric": metric, "n": found.n, "clusters": found.clusters, "left_out": found.left_out, "note": found.note,
+        "factors": found.to_frame(),
+    }  # fmt: skip
+    show(f"{found.summary()}\n\n{found.explain()}", data, as_json=as_json)

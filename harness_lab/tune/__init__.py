@@ -8,8 +8,9 @@ from harness_lab.tune.confirm import Tuned
 from harness_lab.tune.knobs import Bound, Knob
 from harness_lab.tune.parameters import Parameter, parameters, with_parameter
 from harness_lab.tune.race import RaceResult, race
+from harness_lab.tune.recorded_inputs import sensitivity_of_records
 from harness_lab.tune.search import tune
-from harness_lab.tune.sensitivity import Sensitivity, sensitivity, sensitivity_of_records
+from harness_lab.tune.sensitivity import Sensitivity, sensitivity
 from harness_lab.tune.steps import StepEffects, one_step_more
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""What a result hangs on: which assumptions of the world, or which recorded inputs, move it, and how bad it can get.
+"""What a result hangs on: which assumptions of the world move it, and how bad it can get.
 
 References
 ----------
@@ -6,44 +6,42 @@ References
    181(2), 259-270. https://doi.org/10.1016/j.cpc.2009.09.018
 .. [2] Morris, M. D. (1991). Factorial sampling plans for preliminary computational experiments. Technometrics 33(2),
    161-174. https://doi.org/10.2307/1269043
-.. [3] Borgonovo, E. (2007). A new uncertainty importance measure. Reliability Engineering and System Safety 92(6),
-   771-784. https://doi.org/10.1016/j.ress.2006.04.015
 """
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from html import escape
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 import pandas as pd
 
-from harness_lab.analyze.frames import numbers
-from harness_lab.analyze.grouping import AUTO, choose_cluster
-from harness_lab.analyze.parts import Parts, ask_by
-from harness_lab.analyze.runs import run_table
 from harness_lab.analyze.wide import unit_of
 from harness_lab.errors import InputError
 from harness_lab.pricing import PriceTable
-from harness_lab.stats.clusters import cluster_effect
 from harness_lab.stats.distributions import Distribution
-from harness_lab.stats.estimates import check_confidence, with_unit
+from harness_lab.stats.estimates import check_confidence, percent, with_unit
 from harness_lab.tune.knobs import check_metrics
 from harness_lab.tune.search import simulate
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from matplotlib.axes import Axes
 
-    from harness_lab.analyze.frames import Bools, Data, Floats
+    from harness_lab.analyze.frames import Floats
+    from harness_lab.analyze.parts import Parts
     from harness_lab.simulate import Experiment
 
 Method = Literal["sobol", "morris"]
 FACTORS: Final = ("calls", "startup_tokens", "growth_tokens", "output_tokens", "latency_s", "prices")
 """Assumptions that can be scaled: of the workload, of the provider, and its prices."""
+_WORDS: Final = {
+    "sobol": "Sobol: share of its variance", "morris": "Morris: mean effect over the range",
+    "delta": "delta: 0 nothing, 0.8 all",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -58,8 +56,9 @@ class Sensitivity:
         ``sobol`` (shares of the variance), ``morris`` (mean absolute effect over the range), or ``delta`` (how far
         knowing an input shifts the distribution, 0 to 1).
     frame : DataFrame
-        One row per factor, most important first: ``factor, importance, low, high`` (interval of SALib's resampling),
-        and ``first`` (Sobol and delta: effect alone), ``spread`` (Morris: interactions or curvature).
+        One row per factor, most important first: ``factor, importance, low, high`` (Sobol, Morris: interval of SALib's
+        resampling; delta: of :mod:`harness_lab.tune.given_data`), and ``first`` (Sobol: effect alone), ``spread``
+        (Morris: interactions or curvature).
     worst : dict of str to float
         Factors of the worst evaluation, and ``value``: the worst mean within the ranges; empty for recorded runs.
     best : dict of str to float
@@ -72,6 +71,8 @@ class Sensitivity:
         Clusters that the intervals allow for; None: runs are independent.
     note : str
         Why there is no interval.
+    left_out : mapping of str to str
+        Recorded inputs that could not be ranked, and why.
     parts : Parts or None
         The same for each group of `by`.
     """
@@ -85,6 +86,7 @@ class Sensitivity:
     confidence: float
     clusters: int | None = None
     note: str = ""
+    left_out: Mapping[str, str] = field(default_factory=dict)
     parts: Parts[Sensitivity] | None = None
 
     def to_frame(self) -> pd.DataFrame:
@@ -106,11 +108,12 @@ class Sensitivity:
         if self.parts is not None:
             return self.parts.summary()
         within = "" if self.clusters is None else f", {self.clusters:,} clusters"
-        lines = [f"{self.metric}, {self.method}, n = {self.n:,}{within}:"]
+        lines = [f"What moves {self.metric} ({_WORDS[self.method]}; n = {self.n:,}{within}):"]
         lines += [f"No interval: {self.note}."] if self.note else []
-        lines += [
-            f"- {row.factor}: {row.importance:.3g} [{row.low:.3g}, {row.high:.3g}]" for row in self.frame.itertuples()
-        ]
+        for row in self.frame.itertuples():
+            ends = "" if pd.isna(row.low) else f" [{row.low:.3g}, {row.high:.3g}]"
+            lines.append(f"- {row.factor}: {row.importance:.3g}{ends}")
+        lines += [f"- {name}: left out, {why}" for name, why in self.left_out.items()]
         for word, found in (("worst", self.worst), ("best", self.best)):
             if found:
                 at = ", ".join(f"{name} x {value:.3g}" for name, value in found.items() if name != "value")
@@ -119,11 +122,20 @@ class Sensitivity:
 
     def explain(self) -> str:
         """Return what the importances mean and what to do next."""
+        if self.method == "delta":
+            return (
+                "Delta: by how much of its probability the distribution of the metric moves, on average, once an input "
+                "is known: 0 if it tells nothing, 0.8 if it tells in which fifth of the runs the metric lies (less "
+                "where many runs have the same value). Intervals are at "
+                f"{percent(self.confidence)} and lean to the safe side. Inputs that go together (calls and tokens) "
+                "share their importance, and it is no proof of cause.\n"
+                f"Next: distribution(settlements, {str(self.frame['factor'].iloc[0])!r}) for how the first input is "
+                "spread, and ceiling(...) for a limit on it."
+            )
         return (
             "Sobol: share of the variance of the metric, over the ranges given, that a factor is involved in. "
-            "Morris: how much the metric moves, on average, while a factor goes through its range. Delta, on "
-            "recorded runs: how far knowing an input moves the distribution of the metric; inputs that go together "
-            "share it, and it is no proof of cause. Intervals are SALib's own resampling; "
+            "Morris: how much the metric moves, on average, while a factor goes through its range. "
+            "Intervals are SALib's own resampling; "
             "their coverage was not checked here. A factor without importance need not be known better.\n"
             "The worst case is the worst that was evaluated: give as ranges what the fit leaves open.\n"
             "Next: measure the first factor better, or choose a policy whose worst case is bearable."
@@ -197,62 +209,6 @@ def sensitivity(
     return Sensitivity(
         metric=metric, method=method, frame=frame, worst=ends[0], best=ends[1], n=len(points), confidence=confidence
     )
-
-
-def sensitivity_of_records(
-    settlements: Data, inputs: Sequence[str] = ("calls", "input_total", "output", "nodes"), *,
-    metric: str = "cost_nusd", by: str | Sequence[str] | None = None, confidence: float = 0.95, seed: int = 0,
-    cluster: str | None = AUTO,
-) -> Sensitivity:  # fmt: skip
-    """Rank recorded inputs of runs by how far knowing them moves a metric: Borgonovo's delta [3]_ on given data.
-
-    Parameters
-    ----------
-    settlements : Settlements or DataFrame
-        The nodes.
-    inputs : sequence of str
-        Numeric columns of the run table.
-    metric : str
-        Another numeric column of the run table.
-    by : str or sequence of str, optional
-        Columns whose groups are answered by themselves, in ``parts``.
-    confidence, seed
-        Of the intervals; of their resampling.
-    cluster : str or None, default "auto"
-        Column whose runs resemble each other: intervals are wider by the root of its design effect.
-
-    Returns
-    -------
-    Sensitivity
-    """
-    check_confidence(confidence)
-    runs = run_table(settlements)
-    table = np.stack([numbers(runs, name) for name in (*inputs, metric)], axis=1)
-    known: Bools = np.asarray(~np.isnan(table).any(axis=1))
-    labels = choose_cluster(runs[known], table[known, -1], cluster)[1]
-    table = table[known]
-    keep = [k for k in range(len(inputs)) if np.unique(table[:, k]).size > 1]
-    if len(table) < 50 or not keep:
-        raise InputError("settlements", expected="at least 50 runs of known inputs that vary", got=len(table))
-    from_salib = _salib("analyze.delta").analyze
-    names = [inputs[k] for k in keep]
-    problem = {"num_vars": len(keep), "names": names, "bounds": [[0.0, 1.0]] * len(keep)}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = from_salib(problem, table[:, keep], table[:, -1], conf_level=confidence, seed=seed)
-    word = "delta_balanced" if "delta_balanced" in found else "delta"  # SALib 1.6 tells two estimates apart
-    value, reach = np.asarray(found[word]), np.asarray(found[f"{word}_conf"])
-    effect = None if labels is None else cluster_effect(table[:, -1], labels)
-    few = None if effect is None else effect.too_few()
-    reach = reach * (1.0 if effect is None else np.nan if few is not None else max(effect.design_effect, 1.0) ** 0.5)
-    frame = _ranked(names, value, reach, first=np.asarray(found["S1"]))
-    return Sensitivity(
-        metric=metric, method="delta", frame=frame, worst={}, best={}, n=len(table), confidence=confidence,
-        clusters=None if effect is None else effect.clusters, note="" if few is None else str(few),
-        parts=ask_by(settlements, by, lambda rows: sensitivity_of_records(
-            rows, inputs, metric=metric, confidence=confidence, seed=seed, cluster=cluster,
-        )),
-    )  # fmt: skip
 
 
 def scaled(experiment: Experiment, factors: Mapping[str, float]) -> Experiment:
@@ -347,7 +303,11 @@ def _analysed(
                 spread=np.asarray(found["sigma"]),
             )  # fmt: skip
         found = _salib("analyze.sobol").analyze(
-            problem, values, calc_second_order=False, conf_level=confidence, seed=seed
+            problem,
+            values,
+            calc_second_order=False,
+            conf_level=confidence,
+            seed=seed + 1,  # it takes 0 for no seed
         )
     return _ranked(names, np.asarray(found["ST"]), np.asarray(found["ST_conf"]), first=np.asarray(found["S1"]))
 

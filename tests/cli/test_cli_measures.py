@@ -60,8 +60,12 @@ def test_each_is_asked_by_group(command: str, records, capsys) -> None:
 
 def test_what_matters_is_ranked(records, capsys) -> None:
     assert run("matters", records, "--input", "calls", "--json") == 0
-    (row,) = json.loads(capsys.readouterr().out)
+    first = capsys.readouterr()
+    (row,) = json.loads(first.out)["factors"]
     assert row["factor"] == "calls"
+    assert first.err == ""
+    assert run("matters", records, "--input", "calls", "--seed", "0", "--json") == 0
+    assert capsys.readouterr().out == first.out
 
 
 def test_worlds_are_raced_scaled_and_held_against_records(records, tmp_path, capsys) -> None:
