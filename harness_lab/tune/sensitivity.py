@@ -110,9 +110,9 @@ class Sensitivity:
         within = "" if self.clusters is None else f", {self.clusters:,} clusters"
         lines = [f"What moves {self.metric} ({_WORDS[self.method]}; n = {self.n:,}{within}):"]
         lines += [f"No interval: {self.note}."] if self.note else []
-        for row in self.frame.itertuples():
-            ends = "" if pd.isna(row.low) else f" [{row.low:.3g}, {row.high:.3g}]"
-            lines.append(f"- {row.factor}: {row.importance:.3g}{ends}")
+        for factor, *figures in self.frame[["factor", "importance", "low", "high"]].itertuples(index=False):
+            value, low, high = (float(one) for one in figures)
+            lines.append(f"- {factor}: {value:.3g}{'' if np.isnan(low) else f' [{low:.3g}, {high:.3g}]'}")
         lines += [f"- {name}: left out, {why}" for name, why in self.left_out.items()]
         for word, found in (("worst", self.worst), ("best", self.best)):
             if found:
