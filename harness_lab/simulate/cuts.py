@@ -118,11 +118,12 @@ class Cuts:
         self._nodes: dict[Any, _Node] = {}
         self._paths = [ask.path if type(ask) is SpawnAsk else ask.node.path for ask in run.asks]
         self._steps: dict[Any, list[int]] = {}
-        self._batches: dict[tuple[Any, int], list[int]] = {}
+        self._batches: dict[int, list[int]] = {}
+        self._next: dict[int, int] = {}
         self._arrange()
 
     def _arrange(self) -> None:
-        """Find each node's own calls, and the children that it asked for after each of them."""
+        """Find each node's own calls, the children that it asked for after each of them, and the call that came next."""
         last: dict[Any, int] = {}
         for i, ask in enumerate(self._run.asks):
             path = self._paths[i]
@@ -130,9 +131,9 @@ class Cuts:
                 last[path] = i
                 self._steps[path] = []
                 if path:
-                    self._batches.setdefault((path[:-1], last[path[:-1]]), []).append(i)
+                    self._batches.setdefault(last[path[:-1]], []).append(i)
             else:
-                last[path] = i
+                self._next[last[path]] = last[path] = i
                 self._steps[path].append(i)
 
     def outcomes(self) -> Outcomes:
@@ -181,12 +182,16 @@ class Cuts:
     def _let_through(self, i: int, node: _Node, done: int) -> None:
         """Go on after question `i` of a node, which is done with it at `done`; its next question is refused."""
         run, path = self._run, self._paths[i]
-        started = [k for k in self._batches.get((path, i), []) if k not in run.refused]
-        gathered = max([done, *(run.stops[self._paths[k]][1] for k in started)])
-        after = next((k for k in self._steps[path] if k > i), None)
-        node.gap = (run.stops[path][1] if after is None else run.times[after]) - gathered
+        after = self._next.get(i)
+        goes_on = run.stops[path][1] if after is None else run.times[after]
+        gathered = heard = done
+        for k in self._batches.get(i, ()):
+            if k not in run.refused:
+                gathered = max(gathered, run.stops[self._paths[k]][1])
+                heard = heard if self._refuses_spawns else max(heard, done + self._first_gap(k))
+        node.gap = goes_on - gathered
         node.ready = done
-        node.moved(done if self._refuses_spawns else max([done, *(done + self._first_gap(k) for k in started)]))
+        node.moved(heard)
 
     def _first_gap(self, k: int) -> int:
         """Return how long child `k` runs before its first question."""
