@@ -123,7 +123,7 @@ class Cuts:
         self._arrange()
 
     def _arrange(self) -> None:
-        """Find each node's own calls, the children that it asked for after each of them, and the call that came next."""
+        """Find each node's own calls, the one that came after each, and the children that it asked for then."""
         last: dict[Any, int] = {}
         for i, ask in enumerate(self._run.asks):
             path = self._paths[i]
