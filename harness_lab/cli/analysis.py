@@ -236,26 +236,43 @@ def tune(
 ) -> None:
     """Search the numbers of a policy, and confirm the winners on fresh draws.
 
-    Completion stays within 0.05 of the policy's as it stands unless it is an objective or constrained; exits with 1
-    when no run completes under the winner.
+    Completion stays within 0.05 of the policy's as it stands, unless it is an objective or constrained with --at-least
+    completed=VALUE (0 asks for nothing). Exits with 1 when no trial meets the constraints, no finalist is shown to keep
+    them on fresh draws, or no run completes under the winner; with 130 when it is stopped (Ctrl-C): with --storage the
+    same command then goes on.
     """
     from harness_lab.cli.experiments import load_experiment
+    from harness_lab.tune import NoTrialFits, SearchStopped
     from harness_lab.tune import tune as search
 
     experiment = load_experiment(file)
     experiment = experiment if runs is None else replace(experiment, runs=runs)
-    found = search(
-        experiment, [_knob(text) for text in knob], objectives=tuple(objective or ("cost_nusd",)),
-        at_least=_numbers(at_least, "--at-least"), at_most=_numbers(at_most, "--at-most"), policy=policy, trials=trials,
-        storage=storage, progress=_tell if sys.stderr.isatty() else None,
-    )  # fmt: skip
-    quoted = {name: one.record() for name, one in found.quoted.items()}
-    data = {"values": found.values, "rule": found.rule, "quoted": quoted, "curse": found.curse, "seeds": found.seeds}
+    try:
+        found = search(
+            experiment, [_knob(text) for text in knob], objectives=tuple(objective or ("cost_nusd",)),
+            at_least=_numbers(at_least, "--at-least"), at_most=_numbers(at_most, "--at-most"), policy=policy,
+            trials=trials, storage=storage, progress=_tell if sys.stderr.isatty() else None,
+        )  # fmt: skip
+    except SearchStopped as stopped:
+        show(str(stopped), {"stopped": str(stopped), "best": stopped.best, "trials": stopped.trials}, as_json=as_json)
+        raise typer.Exit(130) from None
+    except NoTrialFits as none:
+        show(str(none), {"values": None, "why": str(none), "trials": none.trials}, as_json=as_json)
+        raise typer.Exit(1) from None
+    quoted = {name: one.record() | {"unit": one.unit} for name, one in found.quoted.items()}
+    data: dict[str, object] = {"values": found.values, "rule": found.rule, "quoted": quoted, "curse": found.curse}
+    data |= {
+        "seeds": found.seeds,
+        "constraints": [str(one) for one in found.constraints],
+        "implied": found.implied,
+        "safe": found.safe,
+    }
     data |= {"policy": found.policy.to_dict(), "finalists": found.finalists, "trials": found.trials}
     show(f"{found.summary()}\n\n{found.explain()}", data, as_json=as_json)
     if found.quoted["completed"].value == 0:
         note("no run completes under it: ask for completion, as in --at-least completed=0.9")
-        sys.exit(1)
+    if found.quoted["completed"].value == 0 or not found.safe:
+        raise typer.Exit(1)
 
 
 def _tell(done: int, trials: int) -> None:

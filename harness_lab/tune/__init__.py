@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness_lab.tune.both_ways import ceiling_both_ways
 from harness_lab.tune.both_ways_result import CeilingBothWays
-from harness_lab.tune.confirm import Tuned
+from harness_lab.tune.confirm import NoTrialFits, Tuned
 from harness_lab.tune.knobs import Bound, Knob
 from harness_lab.tune.parameters import Parameter, parameters, with_parameter
 from harness_lab.tune.race import RaceResult, race
@@ -12,13 +12,16 @@ from harness_lab.tune.recorded_inputs import sensitivity_of_records
 from harness_lab.tune.search import tune
 from harness_lab.tune.sensitivity import Sensitivity, sensitivity
 from harness_lab.tune.steps import StepEffects, one_step_more
+from harness_lab.tune.study import SearchStopped
 
 __all__ = [
     "Bound",
     "CeilingBothWays",
     "Knob",
+    "NoTrialFits",
     "Parameter",
     "RaceResult",
+    "SearchStopped",
     "Sensitivity",
     "StepEffects",
     "Tuned",

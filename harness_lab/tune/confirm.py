@@ -14,6 +14,7 @@ from harness_lab.analyze.pareto import non_dominated
 from harness_lab.analyze.wide import LARGER, figures_of, unit_of, wide
 from harness_lab.errors import InputError
 from harness_lab.stats.estimates import Estimate, percent, with_unit
+from harness_lab.stats.notes import notes_below
 from harness_lab.stats.paired import paired_difference
 from harness_lab.tune.knobs import Bound, variant
 from harness_lab.tune.parameters import parameters
@@ -26,6 +27,27 @@ if TYPE_CHECKING:
     from harness_lab.analyze.wide import Wide
     from harness_lab.policies import PolicySpec
     from harness_lab.simulate import Experiment
+
+
+class NoTrialFits(InputError):
+    """No trial of a search meets the constraints.
+
+    Attributes
+    ----------
+    trials : DataFrame
+        The trials, as in :class:`Tuned`.
+    """
+
+    def __init__(self, trials: pd.DataFrame, wanted: str) -> None:
+        self.trials, self.wanted = trials, wanted
+        done = trials["completed"].max() if "completed" in trials else np.nan
+        most = "" if pd.isna(done) else f"; the most that completed is {percent(float(done))}"
+        got = f"none of {len(trials)}{most}"
+        super().__init__("constraints", expected=f"a trial that meets them ({wanted})", got=got,
+                         hint="Widen the ranges, or ask for less")  # fmt: skip
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.trials, self.wanted))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -51,6 +73,10 @@ class Tuned:
         Per metric, the figure on the search's draws less the quoted one: what was luck.
     rule : str
         How the finalist was picked.
+    constraints : tuple of Bound
+        What had to hold.
+    implied : bool
+        Whether the constraint on completion was not given, but stands for the policy as it was less 0.05.
     objectives : tuple of str
         What was searched for.
     seeds : tuple of int
@@ -67,6 +93,13 @@ class Tuned:
     rule: str
     objectives: tuple[str, ...]
     seeds: tuple[int, int, int]
+    constraints: tuple[Bound, ...] = ()
+    implied: bool = False
+
+    @property
+    def safe(self) -> bool:
+        """Whether the chosen policy keeps the constraints on fresh draws, with confidence."""
+        return bool(self.finalists.loc[self.finalists["chosen"], "held"].all())
 
     def to_frame(self) -> pd.DataFrame:
         """Return the trials."""
@@ -90,13 +123,24 @@ class Tuned:
         lines = [
             f"{len(self.trials)} trials ({stopped} stopped early), {len(self.finalists) - 1} finalist(s) on fresh "
             f"draws. Chosen ({self.rule}): {numbers}.",
+            *self._asked(),
             *(f"- {METRICS[name][0]}: {one}, on draws that did not choose it" for name, one in self.quoted.items()),
         ]
         luck = [f"{METRICS[name][0]} {with_unit(gap, unit_of(name))}" for name, gap in self.curse.items()]
         lines.append(f"What the search saw less what holds (the winner's curse, and noise): {', '.join(luck)}.")
-        if not bool(self.finalists.loc[self.finalists["chosen"], "held"].all()):
-            lines.append("On fresh draws the constraints are not shown to hold: no finalist is safe.")
-        return "\n".join(lines)
+        if not self.safe:
+            lines.append(
+                "On fresh draws the constraints are not shown to hold: no finalist is safe. More runs (--runs) narrow "
+                "the intervals; a wider range or a weaker constraint may do."
+            )
+        return notes_below("\n".join(lines))
+
+    def _asked(self) -> list[str]:
+        """Say what had to hold, and where that was not asked for, why it had to."""
+        if not self.constraints:
+            return []
+        why = " (not asked for: 0.05 below the policy as it stands; --at-least completed=0 lifts it)"
+        return [f"Had to hold: {', '.join(str(one) for one in self.constraints)}{why if self.implied else ''}."]
 
     def explain(self) -> str:
         """Return what the figures rest on and what to do next."""
@@ -118,10 +162,11 @@ class Tuned:
 def confirm(
     experiment: Experiment, base: PolicySpec, trials: pd.DataFrame, *, objectives: tuple[str, ...],
     limits: tuple[Bound, ...], runs: int, finalists: int, worth: Mapping[str, float], confidence: float,
+    implied: bool = False,
 ) -> Tuned:  # fmt: skip
     """Take the best trials to fresh draws, pick one, and quote it from draws that neither proposed nor chose it."""
     knobs = [name for name in trials.columns if "." in name or name == "max_wait_s"]
-    chosen = _finalists(trials, objectives, knobs, finalists)
+    chosen = _finalists(trials, objectives, knobs, finalists, limits)
     policies = [variant(base, _values(row, knobs, base), f"trial {row['trial']}") for _, row in chosen.iterrows()]
     fresh, last = (experiment.seed + 1, experiment.seed + 2)
     found = _fresh(experiment, [base, *policies], runs, fresh)
@@ -135,7 +180,7 @@ def confirm(
         values=_values(row, knobs, base), trials=trials,
         finalists=frame.assign(chosen=np.arange(len(frame)) == place), quoted=figures, rule=rule, objectives=objectives,
         curse={name: float(row[name]) - float(one.value or 0.0) for name, one in figures.items()},
-        seeds=(experiment.seed, fresh, last),
+        seeds=(experiment.seed, fresh, last), constraints=limits, implied=implied,
     )  # fmt: skip
 
 
@@ -145,12 +190,13 @@ def _values(row: pd.Series[Any], knobs: list[str], base: PolicySpec) -> dict[str
     return {name: int(row[name]) if name in whole else float(row[name]) for name in knobs}
 
 
-def _finalists(trials: pd.DataFrame, objectives: tuple[str, ...], knobs: list[str], count: int) -> pd.DataFrame:
+def _finalists(
+    trials: pd.DataFrame, objectives: tuple[str, ...], knobs: list[str], count: int, limits: tuple[Bound, ...]
+) -> pd.DataFrame:
     """Return the best trials that meet the constraints, each set of numbers once."""
     good = trials[(trials["state"] == "complete") & trials["feasible"]].drop_duplicates(knobs)
     if good.empty:
-        hint = "widen the ranges, or ask for less"
-        raise InputError("constraints", expected="a trial that meets them", got="none", hint=hint)
+        raise NoTrialFits(trials, ", ".join(str(one) for one in limits))
     signs = [1.0 if name in LARGER else -1.0 for name in objectives]
     worth = np.stack([sign * good[name].to_numpy() for sign, name in zip(signs, objectives, strict=True)])
     if len(objectives) > 1:

@@ -18,8 +18,9 @@ from harness_lab.stats.means import mean
 from harness_lab.stats.paired import paired_difference
 from harness_lab.stats.shares import share
 from harness_lab.tune.confirm import Tuned, confirm
-from harness_lab.tune.knobs import Bound, Knob, bounds, check_metrics, direction, optuna, variant
+from harness_lab.tune.knobs import Bound, Knob, bounds, check_metrics, optuna, variant
 from harness_lab.tune.parameters import parameters
+from harness_lab.tune.study import SearchStopped, ended, open_study, quiet, run_trials
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -154,8 +155,12 @@ def tune(
     Raises
     ------
     InputError
-        If optuna is not installed (``pip install 'harness-lab[tune]'``), a knob or metric does not exist, or no trial
-        meets the constraints.
+        If optuna is not installed (``pip install 'harness-lab[tune]'``), a knob or metric does not exist, or the
+        storage keeps another search.
+    NoTrialFits
+        If no trial meets the constraints.
+    SearchStopped
+        If it is interrupted (Ctrl-C); the trials that had ended are in it, and in the storage.
     """
     wanted, limits = tuple(objectives), bounds(at_least, at_most)
     check_metrics(wanted, what="objectives")
@@ -169,13 +174,23 @@ def tune(
         bounds=limits, prune=prune,
     )  # fmt: skip
     search = replace(search, bounds=(*limits, *_as_it_stands(search)))
-    limits, study = search.bounds, _study(wanted, storage, name, seed)
-    _resume(search, study)
-    _run(search, study, trials, progress)
-    return confirm(
-        experiment, base, trials_frame(study, search), objectives=wanted, limits=limits,
-        runs=confirm_runs or 4 * experiment.runs, finalists=finalists, worth=dict(worth or {}), confidence=confidence,
-    )  # fmt: skip
+    asked = {
+        "experiment": search.experiment.digest(), "knobs": sorted(knob.name for knob in knobs),
+        "objectives": list(wanted), "constraints": [str(one) for one in search.bounds],
+    }  # fmt: skip
+    with quiet():
+        study = open_study(wanted, storage=storage, name=name, seed=seed, asked=asked)
+        try:
+            _resume(search, study)
+            run_trials(study, search, trials, progress)
+            return confirm(
+                experiment, base, trials_frame(study, search), objectives=wanted, limits=search.bounds,
+                implied=len(search.bounds) > len(limits), runs=confirm_runs or 4 * experiment.runs, finalists=finalists,
+                worth=dict(worth or {}), confidence=confidence,
+            )  # fmt: skip
+        except KeyboardInterrupt:
+            place = None if storage is None else str(storage)
+            raise SearchStopped(trials_frame(study, search), trials, place, _best(search, study)) from None
 
 
 def simulate(experiment: Experiment, policy: PolicySpec, runs: range) -> dict[str, Floats]:
@@ -188,7 +203,7 @@ def simulate(experiment: Experiment, policy: PolicySpec, runs: range) -> dict[st
 def trials_frame(study: Any, search: _Search) -> pd.DataFrame:
     """Return one row per trial: ``trial, state, stopped``, knobs, figures, ``unknown`` runs, ``feasible``."""
     rows = []
-    for trial in study.get_trials(deepcopy=False):
+    for trial in ended(study):
         figures = trial.user_attrs.get("figures", {})
         row = {"trial": trial.number, "state": trial.state.name.lower(), "stopped": trial.user_attrs.get("stopped", "")}
         row |= {knob.name: trial.params.get(knob.name) for knob in search.knobs}
@@ -197,7 +212,7 @@ def trials_frame(study: Any, search: _Search) -> pd.DataFrame:
         rows.append(
             row | {"feasible": bool(figures) and all(one.excess(figures[one.metric]) <= 0 for one in search.bounds)}
         )
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=None if rows else ["trial", "state", "stopped", "feasible"])
 
 
 def _as_it_stands(search: _Search) -> tuple[Bound, ...]:
@@ -222,60 +237,38 @@ def _base(experiment: Experiment, policy: str | None, knobs: Sequence[Knob]) -> 
     return base
 
 
-def _study(objectives: tuple[str, ...], storage: str | Path | None, name: str, seed: int) -> Any:
-    found = optuna()
-    place: Any = storage
-    if storage is not None and "://" not in str(storage):
-        from optuna.storages import JournalStorage
-        from optuna.storages.journal import JournalFileBackend
-
-        place = JournalStorage(JournalFileBackend(str(storage)))
-    with _quiet():
-        return found.create_study(
-            storage=place, study_name=name, load_if_exists=place is not None,
-            sampler=found.samplers.TPESampler(seed=seed),
-            directions=[direction(metric) for metric in objectives],
-        )  # fmt: skip
-
-
 def _resume(search: _Search, study: Any) -> None:
     """Enqueue the policy as it is first; of a resumed study, take up its best trial for pruning."""
-    complete = [trial for trial in study.get_trials(deepcopy=False) if "figures" in trial.user_attrs]
     if not study.get_trials(deepcopy=False):
         now = {one.name: one.value for one in parameters(search.base)}
         inside = all(knob.low <= now[knob.name] <= knob.high for knob in search.knobs)
         if inside:
             study.enqueue_trial({knob.name: now[knob.name] for knob in search.knobs})
-    first = search.objectives[0]
-    good = [t for t in complete if all(b.excess(t.user_attrs["figures"][b.metric]) <= 0 for b in search.bounds)]
-    if good and len(search.objectives) == 1:
-        best = min(good, key=lambda t: t.user_attrs["figures"][first] * (-1 if first in LARGER else 1))
+    best = _best_trial(search, study)
+    if best is not None:
+        first = search.objectives[0]
         runs = simulate(search.experiment, variant(search.base, best.params, "best"), range(search.experiment.runs))
         search.best.update(value=best.user_attrs["figures"][first], runs=runs[first])
 
 
-def _run(search: _Search, study: Any, trials: int, progress: Callable[[int, int], None] | None) -> None:
-    states = optuna().trial.TrialState
-    ended = sum(t.state in (states.COMPLETE, states.PRUNED) for t in study.get_trials(deepcopy=False))
-
-    def tell(_study: Any, trial: Any) -> None:
-        if progress is not None:
-            progress(trial.number + 1, trials)
-
-    if ended < trials:
-        with _quiet():
-            study.optimize(search, n_trials=trials - ended, callbacks=[tell])
+def _best_trial(search: _Search, study: Any) -> Any:
+    """Return the best trial so far that meets the constraints; None of several objectives, or where there is none."""
+    figures = [(one.user_attrs["figures"], one) for one in ended(study) if "figures" in one.user_attrs]
+    good = [two for two in figures if all(b.excess(two[0][b.metric]) <= 0 for b in search.bounds)]
+    if not good or len(search.objectives) > 1:
+        return None
+    first = search.objectives[0]
+    return min(good, key=lambda two: two[0][first] * (-1 if first in LARGER else 1))[1]
 
 
-class _quiet:  # noqa: N801 - a context, used as a verb
-    """Keeps optuna from logging while it works, and gives its level back."""
-
-    def __enter__(self) -> None:
-        self._level = optuna().logging.get_verbosity()
-        optuna().logging.set_verbosity(optuna().logging.WARNING)
-
-    def __exit__(self, *_error: object) -> None:
-        optuna().logging.set_verbosity(self._level)
+def _best(search: _Search, study: Any) -> dict[str, float]:
+    """Return numbers and figures of the best trial so far."""
+    best = _best_trial(search, study)
+    if best is None:
+        return {}
+    figures = best.user_attrs["figures"]
+    shown = dict.fromkeys(("completed", search.objectives[0]))
+    return {**best.params, **{name: figures[name] for name in shown if name in figures}}
 
 
 def _better(value: float, than: float | None, metric: str) -> bool:

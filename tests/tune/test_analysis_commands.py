@@ -52,7 +52,16 @@ def test_price_and_reprice(capsys, tmp_path) -> None:
 def test_tune_searches_confirms_and_says_the_seeds(capsys) -> None:
     pytest.importorskip("optuna")
     experiment = str(DATA / "experiment.toml")
-    arguments = ["--knob", "reservation_pool.cost_usd=0.2:2.0", "--trials", "2", "--runs", "30"]
+    arguments = [
+        "--knob",
+        "reservation_pool.cost_usd=0.2:2.0",
+        "--trials",
+        "2",
+        "--runs",
+        "30",
+        "--at-least",
+        "completed=0",
+    ]
     found = answer(capsys, "tune", experiment, *arguments)
     assert 0.2 <= found["values"]["reservation_pool.cost_usd"] <= 2.0
     with pytest.raises(SystemExit) as ended:

@@ -13,7 +13,7 @@ from harness_lab.pricing import Price, PriceTable
 from harness_lab.providers import MockProvider, ModelProfile
 from harness_lab.simulate import AgentProfile, Experiment, Workload
 from harness_lab.stats.distributions import Distribution
-from harness_lab.tune import Knob, tune
+from harness_lab.tune import Knob, NoTrialFits, SearchStopped, tune
 
 pytest.importorskip("optuna")
 
@@ -78,6 +78,59 @@ def test_a_study_resumes_where_it_was_left(tmp_path) -> None:
     assert told == [(5, 6), (6, 6)]
 
 
+def stop_after(trials: int):
+    """Tell progress until so many trials have ended, then interrupt as Ctrl-C does."""
+
+    def tell(done: int, _of: int) -> None:
+        if done == trials:
+            raise KeyboardInterrupt
+
+    return tell
+
+
+def test_an_interrupted_search_has_its_trials_and_goes_on_from_its_storage(tmp_path) -> None:
+    experiment, place = world(shared_ledger(60, name="p"), runs=40), tmp_path / "study.log"
+    with pytest.raises(SearchStopped, match=r"stopped with 3 of 5 trials ended.*the same search goes on") as stop:
+        tune(experiment, [STEPS], trials=5, confirm_runs=60, storage=place, progress=stop_after(3))
+    assert stop.value.best["shared_ledger.max_steps"] in stop.value.trials["shared_ledger.max_steps"].tolist()
+    found = tune(experiment, [STEPS], trials=5, confirm_runs=60, storage=place)
+    assert found.trials["trial"].tolist() == [0, 1, 2, 3, 4]
+    assert found.trials["shared_ledger.max_steps"].tolist()[:3] == stop.value.trials["shared_ledger.max_steps"].tolist()
+
+
+def test_a_trial_that_an_interruption_cuts_counts_for_nothing_and_is_said_nowhere(monkeypatch, capfd) -> None:
+    import sys
+
+    module = sys.modules["harness_lab.tune.search"]
+    real, calls = module.simulate, []
+
+    def cut(*given: object) -> object:
+        calls.append(1)
+        if len(calls) == 8:  # the policy as it stands, then blocks of trials: amid the second
+            raise KeyboardInterrupt
+        return real(*given)
+
+    monkeypatch.setattr(module, "simulate", cut)
+    with pytest.raises(SearchStopped, match="They were not kept") as stop:
+        tune(world(shared_ledger(60, name="p"), runs=40), [STEPS], trials=5, confirm_runs=60)
+    assert len(stop.value.trials) == 1
+    assert capfd.readouterr().err == ""
+
+
+def test_a_storage_that_keeps_another_search_is_refused(tmp_path) -> None:
+    experiment, place = world(shared_ledger(60, name="p"), runs=40), tmp_path / "study.log"
+    tune(experiment, [STEPS], trials=2, confirm_runs=60, storage=place)
+    with pytest.raises(
+        InputError, match=r"^storage: expected a study of this search, got 'one with another experiment"
+    ):
+        tune(world(shared_ledger(60, name="p"), runs=30), [STEPS], trials=2, confirm_runs=60, storage=place)
+    other = tmp_path / "notes.txt"
+    other.write_text("no journal")
+    with pytest.raises(InputError, match=r"^storage: expected a journal file"):
+        tune(experiment, [STEPS], trials=2, storage=other)
+    assert other.read_text() == "no journal"
+
+
 def test_the_present_policy_is_the_first_trial() -> None:
     found = tune(world(shared_ledger(33, name="p"), runs=40), [STEPS], trials=2, confirm_runs=60)
     assert found.trials["shared_ledger.max_steps"].iloc[0] == 33
@@ -85,7 +138,7 @@ def test_the_present_policy_is_the_first_trial() -> None:
 
 def test_constraints_that_nothing_meets_are_said() -> None:
     small = Knob(name="shared_ledger.max_steps", low=1, high=3)
-    with pytest.raises(InputError, match=r"^constraints: expected a trial that meets them"):
+    with pytest.raises(NoTrialFits, match=r"^constraints: expected a trial that meets them"):
         tune(world(shared_ledger(3, name="p"), runs=40), [small], at_least={"completed": 0.99}, trials=3)
 
 
@@ -96,6 +149,7 @@ def test_least_spend_keeps_the_completion_of_the_policy_as_it_stands_unless_told
     stands = experiment.run().settlements.nodes["outcome"].eq("completed").mean()
     assert kept.trials.set_index("trial").loc[lambda t: t["feasible"], "completed"].min() >= stands - 0.0501
     assert kept.quoted["completed"].value >= stands - 0.1
+    assert f"Had to hold: {kept.constraints[0]} (not asked for: 0.05 below the policy as it stands" in kept.summary()
     free = tune(experiment, [low], at_least={"completed": 0}, trials=8, confirm_runs=200)
     assert free.quoted["completed"].value < stands - 0.1
 
