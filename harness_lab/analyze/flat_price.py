@@ -17,6 +17,7 @@ import pandas as pd
 from scipy.stats import pearson3
 
 from harness_lab.analyze.beside import beside
+from harness_lab.analyze.chances import chance_text, within_sight
 from harness_lab.analyze.frames import Data, Floats, Ints, as_names, column, label, numbers, parts_by
 from harness_lab.analyze.grouping import AUTO, choose_cluster
 from harness_lab.analyze.runs import run_table
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 MIN_RUNS: Final = 30
 MIN_CLUSTERS: Final = 40
 """With fewer clusters nothing is said about the tail of a month."""
-LEAST_CHANCE: Final = 1e-3
-"""No chance of a loss is bounded below this: what lies further out in the tail has not been seen."""
 _TAIL_SHARE: Final = 0.5
 """Each end takes half of its error rate; the rest allows for the approximate law of a month's sum."""
 _DRAWS: Final = 1000
@@ -122,25 +121,30 @@ class FlatPrice:
             "The price is the upper confidence end of the mean cost, divided by what the margin leaves of a dollar: "
             "with that confidence the mean margin is at least the one aimed at. A month is less even than its runs "
             "suggest: the runs of one user (or repository, or session) come together and resemble each other, "
-            "so a month is "
-            "taken as so many clusters, not runs. Adverse selection is not in it: a "
-            "flat price draws heavy users.\n"
+            "so a month is taken as so many clusters, not runs. No month was seen: its sum is modelled by the mean, "
+            "the spread and the skewness of what was recorded (a Pearson type III curve), which tells no chance below "
+            "one in a thousand. A flat price draws heavy users, which is not in it.\n"
             "Next: ceiling(...) cuts the tail that the loss comes from; reprice(...) shows another price table."
         )
 
     def _text(self) -> str:
-        if self.price_usd is None:
-            return f"no price: {self.cost.interval}"
+        if self.cost.value is None or self.price_usd is None:
+            given = "" if self.price_usd is None else f" can be judged, ${self.price_usd:,.4g} was given"
+            return f"no price{given}: {self.cost.interval}.{self._left_out()}"
+        lost = f", then by {self.loss_size}" if self.loss_size.n else "; none of these did"
         lines = [
             f"${self.price_usd:,.4g} a run; cost {self.cost}; margin {self.expected_margin}.",
-            self.beside,
-            f"One run loses with chance {self.loss_run}, then by {self.loss_size}.",
+            f"{self.beside}{self._left_out()}",
+            f"One run loses with chance {self.loss_run}{lost}.",
         ]
         month = f"A month of {self.month_runs:,} runs"
         if not self.loss_month.estimable:
             return "\n".join([*lines, f"{month}: no answer, {self.loss_month.interval}."])
         worst = f"in one month of twenty it loses more than {self.month_loss}"
-        return "\n".join([*lines, f"{month} loses with chance {self.loss_month}; {worst}."])
+        return "\n".join([*lines, f"{month} loses with chance {chance_text(self.loss_month)}; {worst}."])
+
+    def _left_out(self) -> str:
+        return f" Left out: {self.unknown:,} run(s) of unknown cost." if self.unknown else ""
 
     def __repr__(self) -> str:
         return f"FlatPrice({self.price_usd} $ a run, n = {self.cost.n:,})"
@@ -177,7 +181,7 @@ def flat_price(
     Returns
     -------
     FlatPrice
-        Declined below 30 runs or with too few clusters.
+        Declined below 30 runs, with too few clusters, or where the runs cost nothing and no price is given.
 
     Notes
     -----
@@ -269,6 +273,8 @@ def _judge(
     bound = mean(cost, confidence=2 * confidence - 1, clusters=labels) if confidence > 0.5 else average
     few = None if cost.size >= MIN_RUNS else NotEstimable(reason=f"{cost.size} run(s) of known cost", needs_n=MIN_RUNS)
     few = few or (average.interval if isinstance(average.interval, NotEstimable) else None)
+    if few is None and given is None and not average.value:
+        few = NotEstimable(reason="every run of known cost cost $0, and a margin on nothing sets no price")
     price = given if given is not None else None if few or bound.high is None else bound.high / (1 - margin)
     if few is not None or price is None:
         none = Estimate(value=None, interval=few or NotEstimable(reason="no bound"), n=cost.size, method="flat price")
@@ -299,27 +305,34 @@ def _month(
     profit = np.asarray(np.bincount(unit, weights=price - cost), dtype=np.float64)
     own = _moments(*_sums(profit, size, np.ones((1, profit.size))))
     clusters = month / own[3]
-    plain, other = _pearson(*own[:3], clusters), _pearson(*_reflected(profit, size, own, rng), clusters)
+    drawn = _reflected(profit, size, own, rng)
+    plain, other = _pearson(*own[:3], clusters), _pearson(*drawn, clusters)
     error = (1 - confidence) / 2 * _TAIL_SHARE
-    few = None
-    if labels is not None and size.size < MIN_CLUSTERS:
-        few = NotEstimable(reason=f"{size.size} cluster(s) for a sum of many", needs_n=MIN_CLUSTERS, of="clusters")
+    few = _too_few(size.size, labels, drawn[0].size, error)
     known = None if labels is None else size.size
     effect = None if labels is None else cluster_effect(cost, unit).effective_n
     found = []
     for place, (unit_name, word) in enumerate((("", "chance of a month's loss"), ("$", "a month's loss"))):
         value = float(plain[place][0])
-        low, high = (float(end) for end in np.quantile(other[place], [error, 1 - error]))
-        high = max(high, value, LEAST_CHANCE if place == 0 else 0.0)
+        low, high = (0.0, 0.0) if few else (float(end) for end in np.quantile(other[place], [error, 1 - error]))
         method = "bootstrap-t of " + ("runs" if labels is None else "whole clusters")
-        interval = few or Interval(low=min(low, value), high=high, confidence=confidence, method=method)
+        interval = few or Interval(low=min(low, value), high=max(high, value), confidence=confidence, method=method)
         found.append(
             Estimate(
                 value=value, interval=interval, n=cost.size, method=word, unit=unit_name, clusters=known,
                 effective_n=effect,
             )
         )  # fmt: skip
-    return found[0], found[1]
+    return within_sight(found[0]), found[1]
+
+
+def _too_few(clusters: int, labels: Ints | None, drawn: int, error: float) -> NotEstimable | None:
+    """Say why a month has no interval; None if it has one."""
+    if labels is not None and clusters < MIN_CLUSTERS:
+        return NotEstimable(reason=f"{clusters} cluster(s) for a sum of many", needs_n=MIN_CLUSTERS, of="clusters")
+    if drawn < _DRAWS * (1 - error):
+        return NotEstimable(reason="hardly any run differs from the others, so the spread of a month cannot be told")
+    return None
 
 
 def _sums(profit: Floats, size: Floats, weight: Floats) -> list[Floats]:
@@ -327,15 +340,23 @@ def _sums(profit: Floats, size: Floats, weight: Floats) -> list[Floats]:
 
 
 def _moments(n: Floats, one: Floats, two: Floats, three: Floats, runs: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return mean, variance and third moment of a cluster's profit, and runs per cluster."""
-    mu = one / n
-    return mu, np.maximum(two / n - mu**2, 1e-300), three / n - 3 * mu * two / n + 2 * mu**3, runs / n
+    """Return mean, variance and third moment of a cluster's profit, and runs per cluster.
+
+    A variance that rounding alone makes is 0.
+    """
+    mu, square = one / n, two / n
+    variance = square - mu**2
+    variance = np.where(variance > 1e-12 * square, variance, 0.0)
+    third = np.where(variance > 0, three / n - 3 * mu * square + 2 * mu**3, 0.0)
+    return mu, variance, third, runs / n
 
 
 def _reflected(
     profit: Floats, size: Floats, own: tuple[Floats, Floats, Floats, Floats], rng: np.random.Generator
 ) -> tuple[Floats, Floats, Floats]:
     """Draw moments that the truth may have: bootstrap-t of the mean, and the spread turned round in the same way [1]_.
+
+    A resample without spread says nothing of it and is left out, unless there is none in the records either.
 
     Percentile intervals were tried: with 25 clusters, stated at 95 %, they covered in 84 to 88 % of samples, since a
     sample that misses the tail has a mean too low and a spread too small at once.
@@ -346,6 +367,9 @@ def _reflected(
     drawn = rng.integers(0, count, size=(_DRAWS, count)) + count * np.arange(_DRAWS)[:, None]
     weight = np.bincount(drawn.ravel(), minlength=_DRAWS * count).reshape(_DRAWS, count).astype(np.float64)
     mu, variance, _, _ = _moments(*(weight @ part for part in each))
+    if not own[1][0]:
+        return np.tile(own[0], _DRAWS), np.zeros(_DRAWS), np.zeros(_DRAWS)
+    mu, variance = mu[variance > 0], variance[variance > 0]
     pivot = (mu - own[0]) / np.sqrt(variance)
     spread = own[1] / variance
     return own[0] - pivot * np.sqrt(own[1]), own[1] * spread, own[2] * spread**1.5
@@ -356,8 +380,12 @@ def _powers(profit: Floats, size: Floats) -> list[Floats]:
 
 
 def _pearson(mu: Floats, variance: Floats, third: Floats, clusters: Floats) -> tuple[Floats, Floats]:
-    spread = np.sqrt(np.maximum(variance, 1e-300))
-    skew = np.clip(third / spread**3 / np.sqrt(clusters), -20, 20)
-    scale = spread * np.sqrt(clusters)
-    frozen = pearson3(skew, loc=mu * clusters, scale=scale)
-    return np.asarray(frozen.cdf(0.0)), np.maximum(-np.asarray(frozen.ppf(0.05)), 0.0)
+    """Return the chance that so many clusters lose, and the loss exceeded once in twenty; without spread it is sure."""
+    spread = np.sqrt(variance)
+    sure = spread == 0
+    unit = np.where(sure, 1.0, spread)
+    skew = np.clip(third / unit**3 / np.sqrt(clusters), -20, 20)
+    frozen = pearson3(skew, loc=mu * clusters, scale=unit * np.sqrt(clusters))
+    chance = np.where(sure, mu < 0, np.asarray(frozen.cdf(0.0)))
+    loss = np.where(sure, -mu * clusters, -np.asarray(frozen.ppf(0.05)))
+    return chance, np.maximum(loss, 0.0)

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from harness_lab.analyze.beside import beside
+from harness_lab.analyze.chances import chance_text, within_sight
 from harness_lab.analyze.flat_price import MIN_CLUSTERS, MIN_RUNS
 from harness_lab.analyze.frames import Data, Floats, Ints, as_names, label, numbers, parts_by
 from harness_lab.analyze.grouping import AUTO, choose_cluster
@@ -59,6 +60,8 @@ class PeriodBudget:
         Column whose runs come together.
     beside : str
         How the runs ended and whether they delivered.
+    unknown : int
+        Runs of unknown cost, left out.
     """
 
     budget_usd: float
@@ -69,6 +72,7 @@ class PeriodBudget:
     groups: pd.DataFrame
     cluster: str | None
     beside: str = ""
+    unknown: int = 0
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per figure."""
@@ -92,18 +96,25 @@ class PeriodBudget:
 
     def summary(self) -> str:
         """Return the figures in plain text."""
-        when = ", ".join(f"{percent(q)}: {percent(at)} through" for q, at in self.gone_at.items()) or "never"
         lines = [
-            f"${self.budget_usd:,.2f} for {self.period_runs:,} runs: exceeded with chance {self.exceeded}; runs "
-            f"blocked {self.blocked}. Where it is exceeded, it is gone by (quantiles) {when}."
+            f"${self.budget_usd:,.2f} for {self.period_runs:,} runs: exceeded with chance "
+            f"{chance_text(self.exceeded)}; share of the runs blocked {self.blocked}.{self._when()}"
         ]
         for group, runs, spend, blocked in self.groups.itertuples(index=False):
             lines.append(
                 f"- {group}: {percent(runs)} of the runs, {percent(spend)} of the spend, {percent(blocked)} of those "
                 "blocked"
             )
-        lines += [self.beside] if self.beside else []
+        left_out = f" Left out: {self.unknown:,} run(s) of unknown cost." if self.unknown else ""
+        lines += [f"{self.beside}{left_out}"] if self.beside or left_out else []
         return notes_below("\n".join(lines))
+
+    def _when(self) -> str:
+        """Say how far into the period the budget lasts in the played periods that exceed it."""
+        if not self.gone_at:
+            return ""
+        early, middle, late = (percent(at) for at in self.gone_at.values())
+        return f" Where it is exceeded, it lasts {middle} of the period (80 % of times {early} to {late})."
 
     def explain(self) -> str:
         """Return what the figures mean and what to do next."""
@@ -160,7 +171,7 @@ def period_budget(
     groups = _who(kept, as_names(by), cost, found.counts)
     return PeriodBudget(
         budget_usd=budget_usd, period_runs=period_runs, exceeded=found.exceeded, blocked=found.blocked, gone_at=gone,
-        groups=groups, cluster=name, beside=beside(kept),
+        groups=groups, cluster=name, beside=beside(kept), unknown=int((~known).sum()),
     )  # fmt: skip
 
 
@@ -215,7 +226,7 @@ def budget_of_costs(
         found.append(
             Estimate(value=value, interval=interval, n=cost.shape[1], method="periods played", clusters=clusters)
         )
-    return Played(found[0], found[1], at, counts)
+    return Played(within_sight(found[0]), found[1], at, counts)
 
 
 class _Player:
@@ -289,5 +300,6 @@ def _who(runs: pd.DataFrame, names: tuple[str, ...], cost: Floats, counts: Ints)
     for key, part in parts_by(numbered, names):
         mine = part["_row"].to_numpy()
         whole = max(int(counts.sum()), 1)
-        rows.append((label(key), mine.size / len(runs), cost[mine].sum() / cost.sum(), counts[mine].sum() / whole))
+        spend = cost[mine].sum() / cost.sum() if cost.any() else np.nan
+        rows.append((label(key), mine.size / len(runs), spend, counts[mine].sum() / whole))
     return pd.DataFrame(rows, columns=columns)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pandas as pd
 
-from harness_lab.analyze.flat_price import LEAST_CHANCE
+from harness_lab.analyze.chances import chance_text
 from harness_lab.stats.estimates import Estimate, percent, with_unit
 from harness_lab.stats.notes import notes_below
 
@@ -191,10 +191,10 @@ class PriceChanges:
             now = "" if one.flat_price_usd is None else f"; {with_unit(one.flat_price_usd, '$')} would keep it"
             lines.append(
                 f"{with_unit(self.price_usd, '$')} a run leaves a margin of {_share(one.margin)} (aimed at "
-                f"{percent(self.margin)}{now}); a month loses with chance {_chance(one.loss_month)}"
+                f"{percent(self.margin)}{now}); a month loses with chance {chance_text(one.loss_month)}"
             )
         if one.exceeded.value is not None:
-            lines.append(f"a whole period at these prices exceeds its budget with chance {one.exceeded}")
+            lines.append(f"a whole period at these prices exceeds its budget with chance {chance_text(one.exceeded)}")
         if one.break_even_runs.value is not None:
             lines.append(f"the fixed fee is cheaper than paying per token from {one.break_even_runs} on")
         return lines
@@ -209,20 +209,15 @@ class PriceChanges:
         if self.period is None or self.over_period.value is None:
             return []
         days = f"{self.period[0]} to {self.period[1]}"
-        return [f"From {days}, prices changing on their dates: budget exceeded with chance {self.over_period}."]
+        return [
+            f"From {days}, prices changing on their dates: budget exceeded with chance {chance_text(self.over_period)}."
+        ]
 
     def __repr__(self) -> str:
         return f"PriceChanges({', '.join(one.day for one in self.dates)}; n = {self.n:,})"
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(self.summary())}</pre>"
-
-
-def _chance(one: Estimate) -> str:
-    """Write a chance; what lies below a thousandth was not seen, and its digits say nothing."""
-    if one.value is None or one.high is None or one.high > LEAST_CHANCE:
-        return str(one)
-    return f"below {LEAST_CHANCE:g} (n = {one.n:,})"
 
 
 def _share(one: Estimate) -> str:

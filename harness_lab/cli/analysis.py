@@ -190,11 +190,13 @@ def price(
     by: By = None,
     as_json: Json = False,
 ) -> None:
-    """Set or judge a flat price per run: its margin, the chance and the size of a loss, for a run and for a month."""
+    """Set or judge a flat price per run: margin, chance and size of a loss, for a run and a month (1: declined)."""
     from harness_lab.analyze import flat_price
 
     found = flat_price(load(records), margin=margin, price_usd=price_usd, month_runs=month_runs, by=by)
     show(f"{found.summary()}\n\n{found.explain()}", found.to_frame(), as_json=as_json)
+    if found.cost.value is None and not found.parts:
+        raise typer.Exit(1)
 
 
 def reprice(

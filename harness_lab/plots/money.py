@@ -125,10 +125,10 @@ def price_text(margin: float, month: float) -> str:
 
     Examples
     --------
-    >>> price_text(0.2, 0.0004), price_text(float("nan"), float("nan"))
-    ('margin 20 %, a month loses with chance 0.04 %', 'no price')
+    >>> price_text(0.2, 0.04), price_text(0.2, 0.0), price_text(float("nan"), float("nan"))
+    ('margin 20 %, a month loses with chance 4 %', 'margin 20 %, a month loses with chance below 0.1 %', 'no price')
     """
     if not np.isfinite(margin):
         return "no price"
-    chance = f", a month loses with chance {write(month, '%') if month >= 1e-4 else 'below 0.01 %'}"
+    chance = f", a month loses with chance {write(month, '%') if month >= 1e-3 else 'below 0.1 %'}"
     return f"margin {write(margin, '%')}{chance if np.isfinite(month) else ''}"
