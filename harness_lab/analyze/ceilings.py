@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 import pandas as pd
 
+from harness_lab.analyze.ceiling_effect import effect_fields, effect_text
 from harness_lab.analyze.curve import curve_rows
-from harness_lab.analyze.frames import amount, as_names, display, label, nodes_of, parts_by
+from harness_lab.analyze.frames import amount, as_names, display, label, nodes_of, parts_by, stored_unit
 from harness_lab.analyze.grouping import AUTO
 from harness_lab.analyze.runs import run_table
 from harness_lab.analyze.sample import Sample, take
@@ -113,15 +114,20 @@ class CeilingChoice:
         return _ALL[self.channel]
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row (or one for each group): the group, the target, the ceiling and what it rests on."""
+        """Return one row (or one for each group): the ceiling in `unit`, what it rests on, and what it would have done.
+
+        The last are the columns of :func:`ceiling_curve` at the ceiling, NA where it is declined.
+        """
         rows = {label(key): part for key, part in self.parts.items()} or {"all": self}
         return pd.DataFrame([{"group": name, **choice._record()} for name, choice in rows.items()])
 
     def summary(self) -> str:
         """Return the choice in plain text, and what the ceiling would have cut."""
-        lines = [f"{label(key)}: {part._line()}" for key, part in self.parts.items()] or [self._line()]
-        if self.ceiling is not None and not self.parts and self.sample.n:
-            lines.append(self._effect())
+        lines = []
+        for key, part in (self.parts or {(): self}).items():
+            lines.append(f"{label(key)}: {part._line()}" if self.parts else part._line())
+            row = part._effect()
+            lines += [] if row is None else [f"{effect_text(row)}{part._caught(row)}"]
         return "\n".join([*lines, f"Rests on {self.sample.tally} ({self.sample.size})."])
 
     def explain(self) -> str:
@@ -168,16 +174,13 @@ class CeilingChoice:
             return ""
         return f" (in these runs {amount(self.column, self.bound.value)} was enough; the rest is for confidence)"
 
-    def _effect(self) -> str:
-        row = self.curve(np.asarray([self.ceiling], dtype=np.float64)).iloc[0]
-        return (
-            f"At it, {percent(row['cut_share'])} of these runs would be cut ({row['runs_cut']:.0f}; delivered: "
-            f"{row['delivered_cut']:.0f}, unknown: {row['delivered_unknown_cut']:.0f}), "
-            f"{_share(row['avoided_share'])} of the spend avoided, "
-            f"{_share(row['sunk_share'])} sunk in the runs that are cut.{self._caught(row)}"
-        )
+    def _effect(self) -> Mapping[Any, Any] | None:
+        """Return the curve's row at the ceiling; None where there is none."""
+        if self.ceiling is None or not self.sample.n:
+            return None
+        return self.curve(np.asarray([self.ceiling], dtype=np.float64)).to_dict("records")[0]
 
-    def _caught(self, row: pd.Series[Any]) -> str:
+    def _caught(self, row: Mapping[Any, Any]) -> str:
         if self.runaway is None:
             return ""
         return f" Labelled runaways caught: {row['runaways_caught']:.0f} of {row['runaways']:.0f}."
@@ -185,9 +188,10 @@ class CeilingChoice:
     def _record(self) -> dict[str, object]:
         return {
             "channel": self.channel, "target": self.target, "confidence": self.confidence, "ceiling": self.ceiling,
-            "sample_quantile": self.bound.value, "largest_target": self.largest_target, "n": self.bound.n,
-            "clusters": self.bound.clusters, "method": self.bound.record()["method"],
-            "note": str(self.declined) if self.declined else "",
+            "unit": stored_unit(self.column), "sample_quantile": self.bound.value,
+            "largest_target": self.largest_target, "n": self.bound.n, "clusters": self.bound.clusters,
+            "method": self.bound.record()["method"], "note": str(self.declined) if self.declined else "",
+            **effect_fields(self._effect()),
         }  # fmt: skip
 
     def __repr__(self) -> str:
@@ -366,7 +370,3 @@ def _with_reason(bound: Estimate, sample: Sample, target: float) -> Estimate:
         return bound
     reason = f"{failed} of {sample.n} runs failed or were cancelled, which no ceiling cures"
     return replace(bound, interval=replace(bound.interval, reason=reason, needs_n=None, above=None))
-
-
-def _share(value: float) -> str:
-    return "an unknown share" if pd.isna(value) else percent(value)

@@ -17,7 +17,18 @@ import pandas as pd
 
 from harness_lab.analyze.attempts import Attempts
 from harness_lab.analyze.ceilings import COLUMNS, CeilingChannel
-from harness_lab.analyze.frames import Bools, Data, Floats, Ints, amount, as_names, label, parts_by, text_codes
+from harness_lab.analyze.frames import (
+    Bools,
+    Data,
+    Floats,
+    Ints,
+    amount,
+    as_names,
+    label,
+    parts_by,
+    stored_unit,
+    text_codes,
+)
 from harness_lab.analyze.grouping import AUTO, gapless
 from harness_lab.analyze.runs import run_table
 from harness_lab.analyze.sample import Sample, take
@@ -97,7 +108,8 @@ class CheapestCeiling:
         return pd.DataFrame([
             {
                 "group": name, "channel": one.channel, "failure_usd": one.failure_usd, "retries": one.retries,
-                "ceiling": one.ceiling, "alike_low": None if one.alike is None else one.alike[0],
+                "ceiling": one.ceiling, "unit": stored_unit(one.column),
+                "alike_low": None if one.alike is None else one.alike[0],
                 "alike_high": None if one.alike is None else one.alike[1], "cost_usd": one.cost.value,
                 "without_usd": one.without.value, **{f"saving_{k}": v for k, v in one.saving.record().items()},
             }

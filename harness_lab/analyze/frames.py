@@ -201,6 +201,19 @@ def display(name: str) -> tuple[str, float]:
     return _DISPLAY.get(name, ("calls" if name == "calls" else "tokens" if name in _TOKENS else "", 1.0))
 
 
+def stored_unit(name: str) -> str:
+    """Return the unit in which a column's values stand in the tables.
+
+    Examples
+    --------
+    >>> stored_unit("cost_nusd"), stored_unit("duration_ns"), stored_unit("calls")
+    ('nano-dollars', 'nanoseconds', 'calls')
+    """
+    if name.endswith(("_nusd", "_ns")):
+        return "nano-dollars" if name.endswith("_nusd") else "nanoseconds"
+    return display(name)[0]
+
+
 def amount(name: str, value: float) -> str:
     """Write a value of a column for a person, with its unit.
 

@@ -9,6 +9,7 @@ import typer
 
 from harness_lab.cli import (
     analysis,
+    ceilings,
     conformance,
     delegation,
     evidence,
@@ -18,6 +19,7 @@ from harness_lab.cli import (
     prices,
     records,
     runs,
+    searches,
     shadow,
     simulation,
     tour,
@@ -56,7 +58,7 @@ app.command()(runs.explain)
 app.command()(runs.replay)
 app.command()(analysis.check)
 app.command()(analysis.drift)
-app.command()(analysis.ceiling)
+app.command()(ceilings.ceiling)
 app.command()(analysis.price)
 app.command()(analysis.reprice)
 app.command("price-changes")(prices.price_changes)
@@ -66,7 +68,7 @@ app.command()(analysis.best)
 app.command()(analysis.steps)
 app.command()(worlds.race)
 app.command()(worlds.sensitivity)
-app.command()(analysis.tune)
+app.command()(searches.tune)
 app.command()(export.export)
 app.command()(translate.translate)
 app.command()(export.targets)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from harness_lab.cli.output import Json, show
+from harness_lab.cli.output import Json, by_group, show
 from harness_lab.cli.records import load
 
 Records = Annotated[Path, typer.Argument(help="Settlements (Parquet), or records in a known format.")]
@@ -27,13 +27,17 @@ def distribution(
 ) -> None:
     """Say what runs (or nodes) use until they complete: quantiles that know stops, failures and clusters."""
     from harness_lab.analyze import distribution as find
+    from harness_lab.analyze.frames import display, stored_unit
 
     found = find(load(records), column, by=by, level=level)  # type: ignore[arg-type]
     fits = [(found.fit() if not found.parts else None, "all")] if fit and not found.parts else []
     fits += [(part.fit(), " / ".join(map(str, key))) for key, part in found.parts.items()] if fit else []
     text = "\n\n".join([found.summary(), *(f"{name}: {one.summary()}" for one, name in fits if one), found.explain()])
     frames = [one.to_frame().assign(group=name) for one, name in fits if one]
-    data = {"quantiles": found.to_frame(), "endings": found.by_ending(), "fits": frames}
+    data = {
+        "column": column, "unit": stored_unit(column), "quantiles": found.to_frame(), "endings": found.by_ending(),
+        "fits": frames, "unit_of_fits": display(column)[0],
+    }  # fmt: skip
     show(text, data, as_json=as_json)
 
 
@@ -42,7 +46,7 @@ def symptoms(records: Records, by: By = None, as_json: Json = False) -> None:
     from harness_lab.analyze import symptoms as find
 
     found = find(load(records), by=by)
-    data = {"found": found.to_frame(), "not_looked_for": found.not_looked_for}
+    data = {"found": by_group(found), "value_is": "share of the rows", "not_looked_for": found.not_looked_for}
     show(f"{found.summary()}\n\n{found.explain()}", data, as_json=as_json)
 
 
@@ -54,9 +58,14 @@ def caps(
 ) -> None:
     """Test whether recorded limits depend on the task, and bound quantiles however they were set."""
     from harness_lab.analyze import cap_check
+    from harness_lab.analyze.ceilings import COLUMNS
+    from harness_lab.analyze.frames import stored_unit
 
     found = cap_check(load(records), channel, by=by)  # type: ignore[arg-type]
-    data = {"dependent": found.dependent, "tests": found.tests, "quantiles": found.to_frame()}
+    data = {
+        "dependent": found.dependent, "tests": found.tests, "unit": stored_unit(COLUMNS[found.channel]),
+        "quantiles": by_group(found),
+    }  # fmt: skip
     show(f"{found.summary()}\n\n{found.explain()}", data, as_json=as_json)
 
 
@@ -70,7 +79,7 @@ def floor_costs(
     from harness_lab.analyze import floor_costs as find
 
     found = find(load(records), unit=unit, by=by)  # type: ignore[arg-type]
-    show(f"{found.summary()}\n\n{found.explain()}", found.to_frame(), as_json=as_json)
+    show(f"{found.summary()}\n\n{found.explain()}", by_group(found, unit=f"{unit} tokens"), as_json=as_json)
 
 
 def holds(
@@ -84,9 +93,11 @@ def holds(
 ) -> None:
     """Say what each size of a hold does: overshoot against false refusals."""
     from harness_lab.analyze import hold_sizes
+    from harness_lab.analyze.frames import stored_unit
 
     found = hold_sizes(load(records), column, pool=pool, at_once=at_once, level=level, by=by)  # type: ignore[arg-type]
-    show(f"{found.summary()}\n\n{found.explain()}", found.to_frame(), as_json=as_json)
+    rows = by_group(found, unit=stored_unit(column))
+    show(f"{found.summary()}\n\n{found.explain()}", rows, as_json=as_json)
 
 
 def matters(
@@ -104,6 +115,6 @@ def matters(
     found = sensitivity_of_records(load(records), names, metric=metric, by=by, seed=seed)
     data = {
         "metric": metric, "n": found.n, "clusters": found.clusters, "left_out": found.left_out, "note": found.note,
-        "factors": found.to_frame(),
+        "factors": by_group(found),
     }  # fmt: skip
     show(f"{found.summary()}\n\n{found.explain()}", data, as_json=as_json)

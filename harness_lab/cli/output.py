@@ -7,7 +7,7 @@ import math
 import sys
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -25,6 +25,51 @@ def show(text: str, data: Any, *, as_json: bool) -> None:
         print(json.dumps(plain(data), indent=2, ensure_ascii=False, allow_nan=False))
     else:
         print(text)
+
+
+_IN_DISPLAY_UNIT: Final = {"cost_nusd": "cost_usd", "wasted_nusd": "wasted_usd", "duration_ns": "duration_s"}
+
+
+def named_by_unit(data: Any) -> Any:
+    """Rename metrics that stand in dollars and seconds, unlike the columns of the tables whose names they have.
+
+    Parameters
+    ----------
+    data : DataFrame or mapping
+        Columns or keys such as ``cost_nusd`` or ``cost_nusd_low``; the values stay.
+
+    Examples
+    --------
+    >>> named_by_unit({"completed": 0.9, "cost_nusd": 0.05, "cost_nusd_low": 0.04})
+    {'completed': 0.9, 'cost_usd': 0.05, 'cost_usd_low': 0.04}
+    """
+
+    def name(old: str) -> str:
+        found = next((one for one in _IN_DISPLAY_UNIT if old == one or old.startswith(f"{one}_")), None)
+        return old if found is None else old.replace(found, _IN_DISPLAY_UNIT[found], 1)
+
+    if hasattr(data, "columns"):
+        return data.rename(columns=name)
+    return {name(key): value for key, value in data.items()}
+
+
+def by_group(found: Any, **more: Any) -> list[dict[str, Any]]:
+    """Return the rows of a result as JSON has them; groups without an answer follow, each with its reason.
+
+    Parameters
+    ----------
+    found : result
+        With ``to_frame()`` and perhaps ``parts``.
+    more
+        Fields that every row gets, such as the unit.
+    """
+    rows: list[dict[str, Any]] = [{**row, **more} for row in plain(found.to_frame())]
+    declined = getattr(getattr(found, "parts", None), "declined", None) or {}
+    if not declined:
+        return rows
+    from harness_lab.analyze.frames import label
+
+    return [*rows, *({"group": label(key), "declined": why} for key, why in declined.items())]
 
 
 def note(text: str) -> None:

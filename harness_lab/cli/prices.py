@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness_lab.cli.output import Json, show
+from harness_lab.cli.output import Json, by_group, show
 from harness_lab.cli.records import load
 from harness_lab.errors import InputError
 
@@ -51,7 +51,7 @@ def price_changes(
         by=by,
     )  # fmt: skip
     answer = {
-        "figures": found.to_frame(), "may_rise_alone": found.may_rise_alone(), "price_usd": found.price_usd,
+        "figures": by_group(found), "may_rise_alone": found.may_rise_alone(), "price_usd": found.price_usd,
         "ceiling_usd": found.ceiling_usd, "over_period": found.over_period.record(), "notes": found.notes,
     }  # fmt: skip
     show(f"{found.summary()}\n\n{found.explain()}", answer, as_json=as_json)
@@ -68,7 +68,12 @@ def period(
     from harness_lab.analyze import period_budget
 
     found = period_budget(load(records), budget_usd=budget_usd, period_runs=period_runs, by=by)
-    answer = {"figures": found.to_frame(), "gone_at": found.gone_at, "groups": found.groups}
+    units = {"exceeded": "chance", "blocked": "share of the runs"}
+    figures = [{**row, "unit": units[row["figure"]]} for row in found.to_frame().to_dict("records")]
+    answer = {
+        "budget_usd": budget_usd, "period_runs": period_runs, "figures": figures, "unknown_cost_runs": found.unknown,
+        "gone_at_share_of_period": found.gone_at, "groups": found.groups,
+    }  # fmt: skip
     show(f"{found.summary()}\n\n{found.explain()}", answer, as_json=as_json)
 
 

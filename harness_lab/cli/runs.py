@@ -38,6 +38,7 @@ def sweep(
     """Say what every value of one ceiling would do, from one simulation without it where that is exact."""
     from harness_lab.cli.experiments import load_experiment
     from harness_lab.simulate import sweep as run_sweep
+    from harness_lab.simulate.sweep_table import UNITS
 
     changes = {name: value for name, value in (("runs", runs), ("seed", seed)) if value is not None}
     experiment: Any = replace(load_experiment(file), **changes)  # type: ignore[arg-type]
@@ -45,7 +46,8 @@ def sweep(
     found = run_sweep(experiment, ceiling, wanted, policy=policy, scenario=scenario)  # type: ignore[arg-type]
     data = {
         "manifest": dict(found.manifest), "ceiling": found.ceiling, "policy": found.policy, "runs": found.runs,
-        "scenario": found.scenario, "read_off": found.exact, "simulated_because": found.reasons,
+        "unit": UNITS.get(found.ceiling, (found.ceiling, 1))[0], "scenario": found.scenario,
+        "read_off": found.exact, "simulated_because": found.reasons,
         "curve": found.to_frame(),
     }  # fmt: skip
     _write(out, found.to_frame(), data)

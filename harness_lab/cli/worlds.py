@@ -45,6 +45,7 @@ def sensitivity(
     as_json: Json = False,
 ) -> None:
     """Scale assumptions of the world within ranges: which of them matter, and the worst case."""
+    from harness_lab.analyze.wide import unit_of
     from harness_lab.cli.experiments import load_experiment
     from harness_lab.tune import sensitivity as find
 
@@ -53,7 +54,10 @@ def sensitivity(
         load_experiment(file), ranges, metric=metric, policy=policy, method=method,  # type: ignore[arg-type]
         samples=samples, runs=runs,
     )  # fmt: skip
-    data = {"factors": found.to_frame(), "worst": found.worst, "best": found.best, "evaluations": found.n}
+    data = {
+        "metric": metric, "unit": unit_of(metric), "factors": found.to_frame(), "worst": found.worst,
+        "best": found.best, "evaluations": found.n,
+    }  # fmt: skip
     show(f"{found.summary()}\n\n{found.explain()}", data, as_json=as_json)
 
 
