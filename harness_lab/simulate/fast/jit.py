@@ -31,9 +31,13 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound="Callable[..., Any]")
 
 
+OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True, "_nrt": False}
+"""Compiled code allocates nothing, so nobody counts who holds an array: counting took two thirds of the time."""
+
+
 def jit(function: F) -> F:
     """Compile a function when it is first called with arguments of a type."""
-    compiled: Any = numba.njit(error_model="numpy", nogil=True)(function)
+    compiled: Any = numba.njit(**OPTIONS)(function)
     made: F = compiled
     return made
 

@@ -114,7 +114,7 @@ def _push(w: Ints, h: Ints, when: int, rank: int, who: int, what: int) -> None:
         above = (place - 1) >> 1
         if h[above, WHEN] < when or (h[above, WHEN] == when and h[above, RANK_SEQ] < order):
             break
-        h[place] = h[above]
+        _move(h, above, place)
         place = above
     _set(h, place, when, order, who, what)
 
@@ -142,7 +142,7 @@ def _sift(h: Ints, last: int) -> None:
             below += 1
         if not _before(h, below, when, order):
             break
-        h[place] = h[below]
+        _move(h, below, place)
         place = below
     _set(h, place, when, order, who, what)
 
@@ -150,6 +150,11 @@ def _sift(h: Ints, last: int) -> None:
 @jit
 def _before(h: Ints, place: int, when: int, order: int) -> bool:
     return h[place, WHEN] < when or (h[place, WHEN] == when and h[place, RANK_SEQ] < order)
+
+
+@jit
+def _move(h: Ints, place: int, to: int) -> None:
+    _set(h, to, h[place, WHEN], h[place, RANK_SEQ], h[place, WHO], h[place, WHAT])
 
 
 @jit

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numba
 
 from harness_lab.simulate.fast import agents, books, nodes, policy
-from harness_lab.simulate.fast.jit import SHARED_RULES, jit
+from harness_lab.simulate.fast.jit import OPTIONS, SHARED_RULES, jit
 from harness_lab.simulate.fast.layout import (
     ALIVE,
     CANCEL,
@@ -159,11 +159,11 @@ def _block(digest: str) -> Callable[..., Any]:
 @cache
 def machine() -> Callable[..., Any]:
     """Return the compiled entry; compiled once on this machine for each version of its sources, in half a minute."""
-    entry, how = _block(_digest()), dict[str, Any](error_model="numpy", nogil=True)
+    entry = _block(_digest())
     try:
-        compiled: Callable[..., Any] = numba.njit(cache=True, **how)(entry)
+        compiled: Callable[..., Any] = numba.njit(cache=True, **OPTIONS)(entry)
     except RuntimeError:  # nowhere to keep it: neither beside the program nor in the user's cache
-        compiled = numba.njit(**how)(entry)
+        compiled = numba.njit(**OPTIONS)(entry)
     return compiled
 
 
