@@ -25,10 +25,11 @@ from harness_lab.analyze.frames import (
     numbers,
 )  # fmt: skip
 from harness_lab.analyze.grouping import AUTO, Labels, choose_cluster
+from harness_lab.analyze.overlap import overlap_text, shared_rows
 from harness_lab.analyze.sample import Level, table, take
 from harness_lab.errors import InputError
 from harness_lab.stats.changes import ChangePoint, change_point
-from harness_lab.stats.estimates import Estimate, check_confidence, p_value, percent, with_unit
+from harness_lab.stats.estimates import Estimate, Interval, check_confidence, p_value, percent, with_unit
 from harness_lab.stats.notes import notes_below
 from harness_lab.stats.paired import holm
 from harness_lab.stats.shift import Shift, difference_of_shares, shift
@@ -105,6 +106,8 @@ class Drift:
         Confidence of each interval; 1 less it is the error rate of the verdict.
     cluster : str or None
         Column whose rows were taken as alike.
+    shared, later_nodes : int
+        Nodes of the later set that the earlier one has as well; nodes of the later set.
     """
 
     moves: tuple[Moved, ...]
@@ -116,6 +119,8 @@ class Drift:
     rows: tuple[int, int]
     confidence: float
     cluster: str | None
+    shared: int = 0
+    later_nodes: int = 0
 
     @property
     def moved(self) -> tuple[Moved, ...]:
@@ -142,6 +147,7 @@ class Drift:
         """Return what moved, in plain text."""
         by = "" if self.cluster is None else f", clustered by {self.cluster}"
         lines = [f"{self.rows[0]:,} earlier rows against {self.rows[1]:,} later ones{by}."]
+        lines += filter(None, [overlap_text(self.shared, self.later_nodes)])
         lines += [f"- moved: {one}" for one in self.moved] or ["- nothing is seen to have moved."]
         open_ = [one for one in self.moves if one.moved(self.confidence) is None]
         lines += [f"- cannot be said: {one.column} of {label(one.group)} ({one.difference.interval})" for one in open_]
@@ -231,7 +237,8 @@ def drift(
         change=change, changed_ns=start,
         appeared=tuple(k for n, k in enumerate(keys) if not counts[0, n]),
         vanished=tuple(k for n, k in enumerate(keys) if not counts[1, n]),
-        rows=(len(sides[0]), len(sides[1])), confidence=confidence, cluster=name,
+        rows=(len(sides[0]), len(sides[1])), confidence=confidence, cluster=name, shared=shared_rows(old, new),
+        later_nodes=len(nodes_of(new)),
     )  # fmt: skip
 
 
@@ -256,12 +263,25 @@ def _moves(
 def _shifted(values: Floats, later: Bools, labels: Labels | None, name: str, confidence: float) -> Shift:
     old, new = (None, None) if labels is None else (labels[~later], labels[later])
     before, after = values[~later], values[later]
-    found = shift(
-        before, after, confidence=confidence, clusters_old=old, clusters_new=new, unit=display(name)[0]
-    )  # fmt: skip
+    found = shift(before, after, confidence=confidence, clusters_old=old, clusters_new=new, unit=display(name)[0])
+    found = replace(found, difference=_without_rounding(found.difference, values))
     if name != "completed" or labels is not None or not before.size or not after.size:
         return found
     return replace(found, difference=difference_of_shares(before > 0, after > 0, confidence=confidence))
+
+
+def _without_rounding(difference: Estimate, values: Floats) -> Estimate:
+    """Return the difference with 0 for what rounding alone made of equal means."""
+    least = 1e-12 * float(np.abs(values).max(initial=0.0))
+
+    def clean(value: float) -> float:
+        return 0.0 if abs(value) <= least else value
+
+    interval = difference.interval
+    if isinstance(interval, Interval):
+        interval = replace(interval, low=clean(interval.low), high=clean(interval.high))
+    value = None if difference.value is None else clean(difference.value)
+    return replace(difference, value=value, interval=interval)
 
 
 def _corrected(moves: Sequence[Moved]) -> tuple[Moved, ...]:

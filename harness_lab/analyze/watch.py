@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from harness_lab.analyze.frames import nodes_of
+from harness_lab.analyze.overlap import digest_of, overlap_text, shared_rows
 from harness_lab.analyze.parts import Parts, ask_by
 from harness_lab.analyze.watch_ceilings import check_ceilings
 from harness_lab.analyze.watch_floors import check_floors
@@ -72,7 +73,7 @@ class Checked:
     suggestion: str = ""
 
     def __str__(self) -> str:
-        do = f" {self.suggestion}." if self.suggestion and self.status != "holds" else ""
+        do = f" {self.suggestion[0].upper()}{self.suggestion[1:]}." if self.suggestion and self.status != "holds" else ""
         return f"{self.status.upper()}: {self.what}: {self.found}.{do}"
 
 
@@ -144,7 +145,7 @@ class ConfigCheck:
             "A ceiling is stale when the newer runs reject its promise at 1 % (a binomial test, over clusters where "
             "there are any); a floor when a newer eligible settlement of its path lies below it, or its path starts "
             "from another context now; a config when its date has passed. 'Cannot be told' is no all-clear: there are "
-            "no newer records of that path, or no promise was written down.\n"
+            "no newer records of that path, no promise was written down, or the records are not newer.\n"
             "Next: choose the stale values again from the newer records, and export the config anew."
         )
 
@@ -188,7 +189,7 @@ def check_config(
     from harness_lab.errors import InputError
 
     nodes = nodes_of(against)
-    checked = [*_dates(config.provenance, now_ns)]
+    checked = [*_dates(config.provenance, now_ns), *_newer(config.provenance, against, reference)]
     checked += [Checked(**one) for one in check_ceilings(config, nodes, alpha=alpha, cluster=cluster)]
     checked += [Checked(**one) for one in check_floors(config.policy, nodes, now_ns=now_ns, reference=reference)]
     moved, split = None, None
@@ -216,6 +217,17 @@ def _assumption(column: str, moved: bool | None, found: str, n: int) -> Checked:
     status: Status = "unknown" if moved is None else "stale" if moved else "holds"
     what = f"the records behind the config are still typical in {column}"
     return Checked(what=what, status=status, found=found, n=n, suggestion="choose again from newer records")
+
+
+def _newer(provenance: Any, against: Data, reference: Data | None) -> list[Checked]:
+    """Say where the newer records are the ones that the config was made from: they cannot speak against it."""
+    n = len(nodes_of(against))
+    what, ask = "the records are newer than those behind the config", "give records from after the config was made"
+    if getattr(provenance, "data_sha256", None) == digest_of(against):
+        found = "they are the very records that the config was made from, which cannot speak against it"
+        return [Checked(what=what, status="unknown", found=found, n=n, suggestion=ask)]
+    found = "" if reference is None else overlap_text(shared_rows(reference, against), n)
+    return [Checked(what=what, status="unknown", found=found.rstrip("."), n=n, suggestion=ask)] if found else []
 
 
 def _dates(provenance: Any, now_ns: int | None) -> list[Checked]:

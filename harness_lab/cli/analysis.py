@@ -63,7 +63,10 @@ def drift(
         split, why = None, str(error)
     text = f"{found.summary()}\n\n{split.summary() if split is not None else f'No split of spend: {why}'}"
     contexts = [{"path": one.path, "gone": one.gone, "new": one.new, "fields": one.fields} for one in found.contexts]
-    data = {"moves": found.to_frame(), "contexts": contexts, "spend": None if split is None else split.to_frame()}
+    data = {
+        "moves": found.to_frame(), "contexts": contexts, "spend": None if split is None else split.to_frame(),
+        "later_nodes": found.later_nodes, "shared_nodes": found.shared,
+    }  # fmt: skip
     show(f"{text}\n\n{found.explain()}", data, as_json=as_json)
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from datetime import UTC, date, datetime, timedelta
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
 
-import pandas as pd
-
-from harness_lab.analyze.frames import nodes_of
+from harness_lab.analyze.overlap import digest_of as digest_of
 from harness_lab.errors import InputError
 from harness_lab.export.config import TunedConfig
 from harness_lab.export.document import Evidence, Provenance
@@ -138,14 +135,6 @@ def evidence_of_choice(choice: CeilingChoice, value: str, *, what: str, of: str 
         note="interval: from the quantile of the sample to its upper confidence bound, which is the ceiling",
         stale_when=STALE_WHEN,
     )
-
-
-def digest_of(records: Data) -> str:
-    """Return the hex SHA-256 over the rows of a table of nodes, in order; the names of columns count."""
-    nodes = nodes_of(records)
-    found = hashlib.sha256("\x1f".join(map(str, nodes.columns)).encode())
-    found.update(pd.util.hash_pandas_object(nodes, index=False).to_numpy().tobytes())
-    return found.hexdigest()
 
 
 def _place(policy: PolicySpec, channel: str) -> str:
