@@ -73,8 +73,8 @@ class Checked:
     suggestion: str = ""
 
     def __str__(self) -> str:
-        do = f" {self.suggestion[0].upper()}{self.suggestion[1:]}." if self.suggestion and self.status != "holds" else ""
-        return f"{self.status.upper()}: {self.what}: {self.found}.{do}"
+        ask = "" if self.status == "holds" else self.suggestion
+        return f"{self.status.upper()}: {self.what}: {self.found}.{f' {ask[0].upper()}{ask[1:]}.' if ask else ''}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
