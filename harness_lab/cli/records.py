@@ -11,14 +11,20 @@ import typer
 from harness_lab.cli.output import Json, note, pairs, show
 from harness_lab.errors import InputError
 
+MAP_HELP = (
+    "FIELD=COLUMN of a flat table; repeat. Fields: run, outcome, cost_usd, input_total, output, duration_s, start, "
+    "calls, agent, model, user, repo ...; all with --fields."
+)
+VALUE_HELP = "What your own words mean, FIELD:VALUE=MEANING, such as outcome:gave_up=failed; repeat."
+
 
 def read(
     paths: Annotated[list[Path] | None, typer.Argument(help="Files and folders; none: look on this computer.")] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Where to write the settlement table (Parquet).")] = None,
     store: Annotated[Path | None, typer.Option("--store", help="Folder of a store to add them to, once each.")] = None,
     format: Annotated[str, typer.Option("--format", help="Format of the records; auto tells by content.")] = "auto",
-    map: Annotated[list[str] | None, typer.Option("--map", help="FIELD=COLUMN of a flat table; repeat.")] = None,
-    map_value: Annotated[list[str] | None, typer.Option("--map-value", help="FIELD:VALUE=MEANING; repeat.")] = None,
+    map: Annotated[list[str] | None, typer.Option("--map", help=MAP_HELP)] = None,
+    map_value: Annotated[list[str] | None, typer.Option("--map-value", help=VALUE_HELP)] = None,
     preset: Annotated[str | None, typer.Option("--preset", help="Named column map of a flat table.")] = None,
     labels: Annotated[Path | None, typer.Option(help="Table of outcomes and groups to join by run.")] = None,
     unit: Annotated[str | None, typer.Option(help="What a run is where it can be either: session or turn.")] = None,
@@ -26,13 +32,20 @@ def read(
     id_key: Annotated[Path | None, typer.Option("--id-key", help="Key file that ids are hashed with.")] = None,
     keep_ids: Annotated[bool, typer.Option("--keep-ids", help="Keep ids as they are.")] = False,
     recompute: Annotated[bool, typer.Option("--recompute", help="Fill unknown costs with list prices.")] = False,
+    fields: Annotated[bool, typer.Option("--fields", help="List the fields that --map knows, and stop.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Without paths: read what is found, without asking.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Read recorded runs into a settlement table or a store; ids are hashed with a local key."""
+    """Read recorded runs into a settlement table or a store; ids are hashed with a local key.
+
+    Exits with 1, and writes nothing, when no row can be read.
+    """
     from harness_lab.settlements import read as read_records
     from harness_lab.settlements.readers.words import parse_values
 
+    if fields:
+        _list_fields(as_json=as_json)
+        return
     if map and preset:
         raise InputError("--map", expected="a map or a preset, not both", got=preset)
     chosen = paths or _look(as_json=as_json, yes=yes)
@@ -50,7 +63,25 @@ def read(
         ids="kept" if keep_ids else "hashed",
         id_key=id_key,
     )
+    if table.nodes.empty:
+        show(table.summary(), {**_counts(table), "out": None}, as_json=as_json)
+        note("no row could be read" + ("; nothing was written" if out or store else ""))
+        raise typer.Exit(1)
     _keep(table, out=out, store=store, recompute=recompute, as_json=as_json)
+
+
+def _list_fields(*, as_json: bool) -> None:
+    """Say which fields a column map may name, and what each means."""
+    from harness_lab.settlements.columns import NODE_COLUMNS
+    from harness_lab.settlements.convert import TARGETS
+
+    rows = [{"field": one.name, "meaning": one.meaning} for one in NODE_COLUMNS]
+    ways = {"usd": "dollars", "s": "seconds"}
+    for name, (column, _) in TARGETS.items():
+        way = ways.get(name.rpartition("_")[2], "an instant: ISO 8601, or seconds since 1970")
+        rows.append({"field": name, "meaning": f"{column} given in {way}" if "_" in name else way})
+    width = max(len(row["field"]) for row in rows)
+    show("\n".join(f"{row['field']:{width}}  {row['meaning']}" for row in rows), rows, as_json=as_json)
 
 
 def _keep(table: Any, *, out: Path | None, store: Path | None, recompute: bool, as_json: bool) -> None:
@@ -58,10 +89,8 @@ def _keep(table: Any, *, out: Path | None, store: Path | None, recompute: bool, 
     from harness_lab.settlements import SettlementStore
     from harness_lab.settlements import recompute as price
 
-    text, report = table.summary(), table.report
-    data = {**report.to_dict(), "nodes": len(table.nodes), "runs": int(table.nodes["run"].nunique())}
-    data["set_aside"] = [{"file": s.file, "line": s.line, "reason": s.reason} for s in report.set_aside]
-    data["calls"] = None if table.calls is None else len(table.calls)
+    text = table.summary()
+    data = _counts(table)
     if recompute:
         costs = price(table)
         table = costs.fill()
@@ -74,6 +103,14 @@ def _keep(table: Any, *, out: Path | None, store: Path | None, recompute: bool, 
         note(f"{store}: {done}")
         data["store"] = {"path": store, "added": done.added, "replaced": done.replaced, "unchanged": done.unchanged}
     show(text, {**data, "out": out}, as_json=as_json)
+
+
+def _counts(table: Any) -> dict[str, Any]:
+    """Return how reading went, and how much there is."""
+    data = {**table.report.to_dict(), "nodes": len(table.nodes), "runs": int(table.nodes["run"].nunique())}
+    data["set_aside"] = [{"file": s.file, "line": s.line, "reason": s.reason} for s in table.report.set_aside]
+    data["calls"] = None if table.calls is None else len(table.calls)
+    return data
 
 
 def _look(*, as_json: bool, yes: bool) -> list[Path]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from harness_lab.clock import NS_PER_S
 from harness_lab.errors import InputError
 from harness_lab.settlements.columns import NODE_COLUMNS
-from harness_lab.settlements.rows import shown
+from harness_lab.settlements.rows import comma, shown
 from harness_lab.usage import nusd
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def money(value: object) -> int:
     try:
         return nusd(value if not isinstance(value, str) else value.strip().removeprefix("$"))
     except InputError:
-        raise Unfit(f"should be a finite number of dollars, at least 0, got {shown(value)}") from None
+        raise Unfit(f"should be a finite number of dollars, at least 0{comma(value)}, got {shown(value)}") from None
 
 
 def span(value: object) -> int:
@@ -91,7 +91,7 @@ def _nanoseconds(value: object, wanted: str, *, low: Decimal) -> int:
         number = Decimal("NaN")
     if not number.is_finite() or not low <= number <= _MAX_SECONDS:
         hint = " (milliseconds?)" if number.is_finite() and number > _MAX_SECONDS else ""
-        raise Unfit(f"{wanted}, got {shown(value)}{hint}")
+        raise Unfit(f"{wanted}{comma(value)}, got {shown(value)}{hint}")
     return int((number * NS_PER_S).to_integral_value())
 
 

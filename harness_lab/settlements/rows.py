@@ -7,6 +7,7 @@ fit is an error with a reason, never a guess.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _MAX_COUNT: Final = 2**62
+_WITH_COMMA: Final = re.compile(r"[-+$€]?\s*\d[\d.,' ]*,\d[\d.,' ]*\s*[€$]?")
 
 OUTCOME_WORDS: Final[Mapping[str, Outcome]] = {
     **{member.value: member for member in Outcome},
@@ -127,8 +129,22 @@ def why_not(error: ValidationError) -> str:
     message = first["msg"].removeprefix("Value error, ").removeprefix("Input ").partition(", unable")[0]
     if not field:
         return message
+    if "integer" in message or "number" in message:
+        message += comma(first["input"])
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
     return f"{field}: {message}, got {shown(first['input'])}{more}"
+
+
+def comma(value: object) -> str:
+    """Return what to say of a number written with a comma, decimal or between thousands; empty for anything else.
+
+    Examples
+    --------
+    >>> comma("1,5"), comma("1,5 or so")
+    (', with a decimal point and without commas', '')
+    """
+    written = isinstance(value, str) and _WITH_COMMA.fullmatch(value.strip()) is not None
+    return ", with a decimal point and without commas" if written else ""
 
 
 def shown(value: object) -> str:

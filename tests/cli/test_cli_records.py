@@ -10,6 +10,7 @@ import pytest
 from command_line import run
 
 from harness_lab.settlements import Settlements, SettlementStore
+from harness_lab.settlements.readers.flat import FIELDS
 
 
 @pytest.fixture
@@ -111,3 +112,47 @@ def test_without_paths_nothing_is_read_unless_somebody_says_so(
     assert json.loads(capsys.readouterr().out)["found"][0]["tool"] == "Claude Code"
     assert run("read", "--yes", "--out", tmp_path / "out.parquet") == 0
     assert Settlements.from_parquet(tmp_path / "out.parquet").nodes["output"].sum() == 2
+
+
+def flat(tmp_path, text: str):
+    path = tmp_path / "mine.csv"
+    path.write_text(text)
+    return path
+
+
+def test_the_fields_of_a_map_are_in_the_help_and_listed_with_their_meaning(capsys) -> None:
+    assert run("read", "--help") == 0
+    assert "run, outcome, cost_usd" in " ".join(capsys.readouterr().out.split())
+    assert run("read", "--fields", "--json") == 0
+    found = {row["field"]: row["meaning"] for row in json.loads(capsys.readouterr().out)}
+    assert set(FIELDS) <= set(found)
+    assert all(found.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("cost", "cost_usd"), ("costt", "cost_usd"), ("tokens", "input_total or output"), ("statuss", "outcome"),
+        ("duration", "duration_s"), ("id", "run"), ("outcom", "outcome"),
+    ],
+)  # fmt: skip
+def test_a_wrong_field_is_answered_with_the_one_that_is_meant(name: str, meant: str, tmp_path, capsys) -> None:
+    assert run("read", flat(tmp_path, "a\n1\n"), "--map", f"{name}=a") == 2
+    assert f"Did you mean {meant}?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("field", ["cost_usd", "duration_s", "input_total", "score", "start"])
+def test_a_comma_in_a_number_is_named_as_the_cause(field: str, tmp_path, capsys) -> None:
+    assert run("read", flat(tmp_path, 'id,n\nr1,"1,5"\n'), "--map", "run=id", "--map", f"{field}=n") == 1
+    assert "with a decimal point and without commas, got '1,5'" in capsys.readouterr().out
+
+
+def test_reading_nothing_is_a_no_and_writes_nothing(tmp_path, capsys) -> None:
+    file, out, store = flat(tmp_path, "id,n\nr1,much\n"), tmp_path / "out.parquet", tmp_path / "store"
+    maps = ["--map", "run=id", "--map", "cost_usd=n"]
+    assert run("read", file, *maps, "--out", out, "--store", store, "--json") == 1
+    found = capsys.readouterr()
+    assert json.loads(found.out)["set_aside"][0]["line"] == 2
+    assert "nothing was written" in found.err
+    assert not out.exists()
+    assert not store.exists()

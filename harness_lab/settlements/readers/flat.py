@@ -36,6 +36,26 @@ if TYPE_CHECKING:
 
 FIELDS: Final = (*NODE_NAMES, *TARGETS)
 """Every field that a column map may name."""
+COMMON: Final = (
+    "run", "outcome", "cost_usd", "input_total", "output", "duration_s", "start", "calls", "agent", "model", "backend",
+    "user", "team", "repo", "session", "task_kind", "delivered", "node", "parent", "stopped_by", "score", "cache_read",
+    "cache_write", "input_fresh",
+)  # fmt: skip
+"""Fields that most tables have."""
+_MEANT: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("cost", "costs", "spend", "price", "usd", "dollars", "amount", "money"), ("cost_usd",)),
+    **dict.fromkeys(("tokens", "total_tokens"), ("input_total", "output")),
+    **dict.fromkeys(("input", "prompt", "prompt_tokens", "input_tokens"), ("input_total", "input_fresh")),
+    **dict.fromkeys(("completion", "completion_tokens", "output_tokens"), ("output",)),
+    **dict.fromkeys(("time", "duration", "seconds", "latency", "elapsed"), ("duration_s",)),
+    **dict.fromkeys(("status", "result", "state", "success", "exit_status"), ("outcome",)),
+    **dict.fromkeys(("id", "run_id", "trace_id"), ("run",)),
+    **dict.fromkeys(("timestamp", "date", "created_at", "started_at"), ("start",)),
+    **dict.fromkeys(("steps", "turns", "requests"), ("calls",)),
+    **dict.fromkeys(("repository", "project"), ("repo",)),
+    **dict.fromkeys(("task", "kind"), ("task_kind",)),
+}
+"""What names that are no fields are likely to stand for."""
 
 _NUMBERS: Final = frozenset(column.name for column in NODE_COLUMNS if column.dtype in {"Int64", "Float64"}) | {*TARGETS}
 _NO_NUMBER: Final = frozenset(("", "n/a", "na", "nan", "null", "none", "-"))
@@ -131,9 +151,17 @@ def _no_field(name: str, column: str) -> InputError:
         return InputError(
             "column map", expected="FIELD=COLUMN, the table's field first", got=f"{name}={column}", hint=hint
         )
-    near = get_close_matches(name.lower(), FIELDS, n=3, cutoff=0.4)
-    hint = f"Closest: {', '.join(near)}" if near else "Common ones: run, outcome, cost_usd, input_total, output"
+    near = _near(name.lower())
+    hint = f"Did you mean {' or '.join(near)}?" if near else f"Common ones: {', '.join(COMMON[:8])}."
+    hint += " All of them: harness-lab read --fields"
     return InputError("column map", expected="FIELD=COLUMN with a field of the table", got=name, hint=hint)
+
+
+def _near(name: str) -> list[str]:
+    """Return the fields that a name may stand for: by its meaning, else spelled alike, the common ones first."""
+    for word in get_close_matches(name, [*COMMON, *_MEANT], n=1, cutoff=0.75):
+        return list(_MEANT.get(word, (word,)))
+    return get_close_matches(name, COMMON, n=1, cutoff=0.6) or get_close_matches(name, FIELDS, n=3, cutoff=0.6)
 
 
 def _read_file(file: RecordFile, columns: Mapping[str, str] | None, words: Words, output: ReaderOutput) -> None:
