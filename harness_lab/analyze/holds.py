@@ -169,6 +169,8 @@ def hold_sizes(
     if not pool > 0 or at_once < 2:
         raise InputError("pool, at_once", expected="a budget above 0 and at least 2 at once", got=(pool, at_once))
     sample = take(table(settlements, level), column, cluster=cluster)
+    if sample.n and not sample.amounts.any():
+        raise InputError(column, expected="uses above 0", got=f"0 in all {sample.n:,} {level}s")
     uses, group = _deal(sample, at_once, np.random.default_rng(seed))
     if len(uses) < 10:
         raise InputError("settlements", expected=f"at least 10 groups of {at_once} uses", got=len(uses))

@@ -32,7 +32,7 @@ def check(
 
     tuned = TunedConfig.read(config)
     before = None if reference is None else load(reference)
-    found = check_config(tuned, load(against), reference=before, now_ns=time.time_ns(), by=by)
+    found = check_config(tuned, load(against, by=by), reference=before, now_ns=time.time_ns(), by=by)
     data = {
         "stale": bool(found.stale),
         "checked": replace(found, parts=None).to_frame(),
@@ -55,7 +55,7 @@ def drift(
     from harness_lab.analyze import drift as find
     from harness_lab.analyze import spend_split
 
-    earlier, later = load(old), load(new)
+    earlier, later = load(old), load(new, by=by)
     found = find(earlier, later, by=by)
     try:
         split = spend_split(earlier, later)
@@ -74,7 +74,7 @@ def limits(records: Records, by: By = None, as_json: Json = False) -> None:
     """Say how often each limit ended, refused or starved, and what was spent without result."""
     from harness_lab.analyze import limit_report
 
-    found = limit_report(load(records), by=by)
+    found = limit_report(load(records, by=by), by=by)
     show(f"{found.summary()}\n\n{found.explain()}", found.to_frame(), as_json=as_json)
 
 
@@ -128,7 +128,7 @@ def price(
     """Set or judge a flat price per run: margin, chance and size of a loss, for a run and a month (1: declined)."""
     from harness_lab.analyze import flat_price
 
-    found = flat_price(load(records), margin=margin, price_usd=price_usd, month_runs=month_runs, by=by)
+    found = flat_price(load(records, by=by), margin=margin, price_usd=price_usd, month_runs=month_runs, by=by)
     show(f"{found.summary()}\n\n{found.explain()}", found.to_frame(), as_json=as_json)
     if found.cost.value is None and not found.parts:
         raise typer.Exit(1)
@@ -147,7 +147,7 @@ def reprice(
     from harness_lab.analyze import reprice as again
     from harness_lab.pricing import from_genai_prices
 
-    data = load(records)
+    data = load(records, by=by)
     names = [model] if model is not None else [str(name) for name in data.nodes["model"].dropna().unique()]
     prices = from_genai_prices(names) if table is None else read_table(table)
     found = again(data, prices, models=model, batch_share=batch_share, cache_hit=cache_hit, by=by)

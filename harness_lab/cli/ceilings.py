@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from harness_lab.cli.ids import runs_of
 from harness_lab.cli.output import Json, by_group, show
 from harness_lab.cli.records import load
 from harness_lab.cli.tuned import write_config
@@ -35,6 +36,7 @@ def ceiling(
     runaways: Annotated[
         Path | None, typer.Option(help="Text file with the ids of runs labelled as runaways, one a line.")
     ] = None,
+    id_key: Annotated[Path | None, typer.Option("--id-key", help="Key that ids were hashed with (--runaways).")] = None,
     by: By = None,
     write: Annotated[Path | None, typer.Option("--write", help="Write it as a tuned config (JSON).")] = None,
     policy: Annotated[
@@ -54,17 +56,17 @@ def ceiling(
     """Choose a ceiling: the smallest for a target (exits with 1 if declined), or with --failure-usd the cheapest."""
     given = {
         "--target": target, "--failure-usd": failure_usd, "--retries": retries, "--curve": curve or None,
-        "--runaways": runaways, "--by": by or None, "--write": write, "--into": policy, "--key-file": key_file,
-        "--simulate": simulate or None, "--experiment": experiment,
+        "--runaways": runaways, "--id-key": id_key, "--by": by or None, "--write": write, "--into": policy,
+        "--key-file": key_file, "--simulate": simulate or None, "--experiment": experiment,
     }  # fmt: skip
     _agree({name for name, value in given.items() if value is not None})
-    table, goal = load(records), TARGET if target is None else target
+    table, goal = load(records, by=by), TARGET if target is None else target
     if simulate:
         _both_ways(table, channel, goal, experiment, as_json=as_json)
     elif failure_usd is not None:
         _cheapest(table, channel, failure_usd, retries or 0, by, as_json=as_json)
     else:
-        labels = None if runaways is None else _ids(runaways)
+        labels = None if runaways is None else runs_of(table, _ids(runaways), what="--runaways", id_key=id_key)
         into = (
             None if write is None else partial(write_config, records=table, path=write, into=policy, key_file=key_file)
         )
@@ -78,7 +80,10 @@ _ALONE = {
     "--by": {"--write"},
 }
 """What an option cannot have beside it: the other would be left out of the answer."""
-_NEEDS = {"--retries": "--failure-usd", "--into": "--write", "--key-file": "--write", "--experiment": "--simulate"}
+_NEEDS = {
+    "--retries": "--failure-usd", "--into": "--write", "--key-file": "--write", "--experiment": "--simulate",
+    "--id-key": "--runaways",
+}  # fmt: skip
 
 
 def _agree(given: set[str]) -> None:

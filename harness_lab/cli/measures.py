@@ -29,14 +29,15 @@ def distribution(
     from harness_lab.analyze import distribution as find
     from harness_lab.analyze.frames import display, stored_unit
 
-    found = find(load(records), column, by=by, level=level)  # type: ignore[arg-type]
+    found = find(load(records, by=by), column, by=by, level=level)  # type: ignore[arg-type]
     fits = [(found.fit() if not found.parts else None, "all")] if fit and not found.parts else []
     fits += [(part.fit(), " / ".join(map(str, key))) for key, part in found.parts.items()] if fit else []
     text = "\n\n".join([found.summary(), *(f"{name}: {one.summary()}" for one, name in fits if one), found.explain()])
     frames = [one.to_frame().assign(group=name) for one, name in fits if one]
+    tests = {name: {"reason": one.reason, "goodness_of_fit": one.goodness()} for one, name in fits if one}
     data = {
         "column": column, "unit": stored_unit(column), "quantiles": found.to_frame(), "endings": found.by_ending(),
-        "fits": frames, "unit_of_fits": display(column)[0],
+        "fits": frames, "tests_of_fits": tests, "unit_of_fits": display(column)[0],
     }  # fmt: skip
     show(text, data, as_json=as_json)
 
@@ -45,7 +46,7 @@ def symptoms(records: Records, by: By = None, as_json: Json = False) -> None:
     """Look for patterns that cost money or end runs, with what they spent."""
     from harness_lab.analyze import symptoms as find
 
-    found = find(load(records), by=by)
+    found = find(load(records, by=by), by=by)
     data = {"found": by_group(found), "value_is": "share of the rows", "not_looked_for": found.not_looked_for}
     show(f"{found.summary()}\n\n{found.explain()}", data, as_json=as_json)
 
@@ -61,7 +62,7 @@ def caps(
     from harness_lab.analyze.ceilings import COLUMNS
     from harness_lab.analyze.frames import stored_unit
 
-    found = cap_check(load(records), channel, by=by)  # type: ignore[arg-type]
+    found = cap_check(load(records, by=by), channel, by=by)  # type: ignore[arg-type]
     data = {
         "dependent": found.dependent, "tests": found.tests, "unit": stored_unit(COLUMNS[found.channel]),
         "quantiles": by_group(found),
@@ -78,7 +79,7 @@ def floor_costs(
     """Say what each floor costs: good runs falsely refused against doomed runs let through."""
     from harness_lab.analyze import floor_costs as find
 
-    found = find(load(records), unit=unit, by=by)  # type: ignore[arg-type]
+    found = find(load(records, by=by), unit=unit, by=by)  # type: ignore[arg-type]
     show(f"{found.summary()}\n\n{found.explain()}", by_group(found, unit=f"{unit} tokens"), as_json=as_json)
 
 
@@ -95,7 +96,7 @@ def holds(
     from harness_lab.analyze import hold_sizes
     from harness_lab.analyze.frames import stored_unit
 
-    found = hold_sizes(load(records), column, pool=pool, at_once=at_once, level=level, by=by)  # type: ignore[arg-type]
+    found = hold_sizes(load(records, by=by), column, pool=pool, at_once=at_once, level=level, by=by)  # type: ignore[arg-type]
     rows = by_group(found, unit=stored_unit(column))
     show(f"{found.summary()}\n\n{found.explain()}", rows, as_json=as_json)
 
@@ -112,7 +113,7 @@ def matters(
     from harness_lab.tune import sensitivity_of_records
 
     names = tuple(inputs or ("calls", "input_total", "output", "nodes"))
-    found = sensitivity_of_records(load(records), names, metric=metric, by=by, seed=seed)
+    found = sensitivity_of_records(load(records, by=by), names, metric=metric, by=by, seed=seed)
     data = {
         "metric": metric, "n": found.n, "clusters": found.clusters, "left_out": found.left_out, "note": found.note,
         "factors": by_group(found),

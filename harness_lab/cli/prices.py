@@ -42,7 +42,7 @@ def price_changes(
     """Say what prices that change with time do to a ceiling, a flat price and a budget (price effect only)."""
     from harness_lab.analyze import price_changes as find
 
-    data = load(records)
+    data = load(records, by=by)
     names = [str(name) for name in data.nodes["model"].dropna().unique()]
     tables = [*(read_table(path) for path in table or ()), *(_listed(names, one) for one in day or ())]
     found = find(
@@ -67,7 +67,7 @@ def period(
     """Say how likely a period's runs are to exceed its budget, who is blocked then, and when."""
     from harness_lab.analyze import period_budget
 
-    found = period_budget(load(records), budget_usd=budget_usd, period_runs=period_runs, by=by)
+    found = period_budget(load(records, by=by), budget_usd=budget_usd, period_runs=period_runs, by=by)
     units = {"exceeded": "chance", "blocked": "share of the runs"}
     figures = [{**row, "unit": units[row["figure"]]} for row in found.to_frame().to_dict("records")]
     answer = {

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from harness_lab.cli.ids import say_hashed
 from harness_lab.cli.output import Json, note, pairs, show
 from harness_lab.errors import InputError
 
@@ -157,14 +158,23 @@ def quality(
     show(report.summary(), report.to_dict(), as_json=as_json)
 
 
-def load(path: Path) -> Any:
-    """Return the settlements of a table, a store, or records; say on standard error what the answer will not cover."""
+def load(path: Path, *, by: list[str] | None = None) -> Any:
+    """Return the settlements of a table, a store, or records; say on standard error what the answer will not cover.
+
+    Parameters
+    ----------
+    path : Path
+        What to read.
+    by : list of str, optional
+        Columns of the groups that will be told apart: where those are hashed ids, that is said too.
+    """
     from harness_lab.settlements import SettlementStore
     from harness_lab.settlements import read as read_records
 
     table = SettlementStore(path).read() if (path / "store.json").is_file() else read_records(path)
     for text in _gaps(table):
         note(f"{path.name}: {text}; see harness-lab quality")
+    say_hashed(table, by)
     return table
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from harness_lab.cli.ids import runs_of
 from harness_lab.cli.output import Json, note, show
 
 if TYPE_CHECKING:
@@ -56,9 +57,10 @@ def sweep(
 
 def replay(
     records: Annotated[Path, typer.Argument(help="Settlements (Parquet), or records in a known format.")],
-    run: Annotated[str, typer.Argument(help="The recorded run, as in the column run.")],
+    run: Annotated[str, typer.Argument(help="The recorded run, as in the column run or as its source names it.")],
     policies: Annotated[Path, typer.Option("--policies", help="File with [[policies]], such as an experiment file.")],
     around_s: Annotated[float | None, typer.Option(help="Period: runs started within so many seconds of it.")] = None,
+    id_key: Annotated[Path | None, typer.Option("--id-key", help="Key that the ids were hashed with.")] = None,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
@@ -67,7 +69,9 @@ def replay(
     from harness_lab.simulate import replay as run_replay
 
     ids: Any = "hashed" if run.startswith("h-") else "kept"  # a run is named as a table shows it, or as its source does
-    found = run_replay(read(records, ids=ids), run, _policies(policies), around_s=around_s)
+    table = read(records, ids=ids)
+    (name,) = runs_of(table, [run], what="run", id_key=id_key)
+    found = run_replay(table, name, _policies(policies), around_s=around_s)
     data = {"run": found.run, "period": found.period, "left_out": found.unplaced, "policies": found.to_frame()}
     data["what_the_record_does_not_say"] = found.marks
     _write(out, found.to_frame(), data)

@@ -97,8 +97,24 @@ class Fit:
         lines += [
             f"  {c.distribution}: held-out log-likelihood {c.heldout:.4g} a value{shown(c)}" for c in self.candidates
         ]
+        lines += filter(None, [self.goodness()])
         end = f"Nothing above {with_unit(self.largest, self.unit)} was seen; what lies beyond is extrapolation."
         return "\n".join([*lines, end])
+
+    def goodness(self) -> str:
+        """Say how well the best family fits: the p-value of the test, or why there is none; empty without a family."""
+        if not self.candidates:
+            return ""
+        best = self.candidates[0]
+        if best.p_value is not None and best.distance is not None:
+            verdict = "rejected" if best.p_value < 0.05 else "not rejected"
+            head = f"Goodness of fit of {best.distribution.dist}"
+            return (
+                f"{head}: p = {best.p_value:.2g}, {verdict} (parametric bootstrap); "
+                f"no share that it states is off by more than {best.distance:.2g} in the sample."
+            )
+        why = f"{self.censored:,} of the values are only lower bounds" if self.censored else "it was not asked for"
+        return f"Goodness of fit of {best.distribution.dist}: not tested, since {why}; look at the picture."
 
     def curves(self) -> pd.DataFrame:
         """Return the sample, sorted (``value``), and at each value the share at or below it by the best models.

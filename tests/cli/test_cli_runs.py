@@ -88,7 +88,7 @@ def test_replay_refuses_a_file_without_policies(
     assert run("replay", str(records), "a", "--policies", str(empty)) == 2
     assert "--policies: expected a TOML file with [[policies]]" in capsys.readouterr().err
     assert run("replay", str(records), "z", "--policies", experiment) == 2
-    assert "runs: expected some of the 1 recorded runs, got ['z']" in capsys.readouterr().err
+    assert "run: expected a run of the records, such as a, got 'z'" in capsys.readouterr().err
 
 
 def test_simulate_stops_when_precise_and_writes_the_manifest_beside_the_rows(
