@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
@@ -102,12 +102,12 @@ class HoldCurve:
         for place in sorted(rows):
             row = self.frame.iloc[place]
             mark = " <- smallest with overshoot below 5 %" if row["hold"] == safe else ""
-            over = f"[{percent(row['overshoot_chance_low'])}, {percent(row['overshoot_chance_high'])}]"
-            false = f"[{percent(row['false_refusals_low'])}, {percent(row['false_refusals_high'])}]"
             lines.append(
-                f"- hold {amount(self.column, row['hold'])}: overshoot in {percent(row['overshoot_chance'])} {over}, "
-                f"falsely refused {percent(row['false_refusals'])} {false} of the asks{mark}"
+                f"- hold {amount(self.column, row['hold'])}: overshoot in {_with_ends(row, 'overshoot_chance')}, "
+                f"falsely refused {_with_ends(row, 'false_refusals')} of the asks{mark}"
             )
+        if self.frame["overshoot_chance_high"].isna().all():
+            return "\n".join([*lines, "- no intervals: too few clusters, so no size is shown to be safe"])
         return "\n".join(lines + ([] if safe is not None else ["- no size keeps overshoot below 5 % with confidence"]))
 
     def explain(self) -> str:
@@ -231,6 +231,11 @@ def _row(uses: Floats, group: Ints | None, hold: float, pool: float, confidence:
     for name in _FIGURES:
         row |= {name: found[name].value, f"{name}_low": _end(found[name].low), f"{name}_high": _end(found[name].high)}
     return row
+
+
+def _with_ends(row: pd.Series[Any], name: str) -> str:
+    low, high = row[f"{name}_low"], row[f"{name}_high"]
+    return percent(row[name]) + ("" if np.isnan(low) or np.isnan(high) else f" [{percent(low)}, {percent(high)}]")
 
 
 def _end(value: float | None) -> float:

@@ -101,10 +101,8 @@ class PeriodBudget:
             f"{chance_text(self.exceeded)}; share of the runs blocked {self.blocked}.{self._when()}"
         ]
         for group, runs, spend, blocked in self.groups.itertuples(index=False):
-            lines.append(
-                f"- {group}: {percent(runs)} of the runs, {percent(spend)} of the spend, {percent(blocked)} of those "
-                "blocked"
-            )
+            money = "" if np.isnan(spend) else f"{percent(spend)} of the spend, "
+            lines.append(f"- {group}: {percent(runs)} of the runs, {money}{percent(blocked)} of those blocked")
         left_out = f" Left out: {self.unknown:,} run(s) of unknown cost." if self.unknown else ""
         lines += [f"{self.beside}{left_out}"] if self.beside or left_out else []
         return notes_below("\n".join(lines))

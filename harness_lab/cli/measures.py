@@ -27,17 +27,18 @@ def distribution(
 ) -> None:
     """Say what runs (or nodes) use until they complete: quantiles that know stops, failures and clusters."""
     from harness_lab.analyze import distribution as find
-    from harness_lab.analyze.frames import display, stored_unit
+    from harness_lab.analyze.frames import display, label, stored_unit
 
     found = find(load(records, by=by), column, by=by, level=level)  # type: ignore[arg-type]
-    fits = [(found.fit() if not found.parts else None, "all")] if fit and not found.parts else []
-    fits += [(part.fit(), " / ".join(map(str, key))) for key, part in found.parts.items()] if fit else []
-    text = "\n\n".join([found.summary(), *(f"{name}: {one.summary()}" for one, name in fits if one), found.explain()])
-    frames = [one.to_frame().assign(group=name) for one, name in fits if one]
-    tests = {name: {"reason": one.reason, "goodness_of_fit": one.goodness()} for one, name in fits if one}
+    parts = {label(key): part for key, part in (found.parts or {(): found}).items()} if fit else {}
+    fits = {name: part.fit() for name, part in parts.items() if part.sample.n}
+    told = [f"{name}: {fits[name].summary() if name in fits else 'no fit, no value is known'}" for name in parts]
+    text = "\n\n".join([found.summary(), *told, found.explain()])
+    rows = [{"group": name, **row} for name, one in fits.items() for row in one.to_frame().to_dict("records")]
+    tests = {name: {"reason": one.reason, "goodness_of_fit": one.goodness()} for name, one in fits.items()}
     data = {
         "column": column, "unit": stored_unit(column), "quantiles": found.to_frame(), "endings": found.by_ending(),
-        "fits": frames, "tests_of_fits": tests, "unit_of_fits": display(column)[0],
+        "fits": rows, "tests_of_fits": tests, "unit_of_fits": display(column)[0],
     }  # fmt: skip
     show(text, data, as_json=as_json)
 

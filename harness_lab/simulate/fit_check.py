@@ -147,10 +147,12 @@ def check_fit(
     Raises
     ------
     InputError
-        If there are fewer than 30 runs on a side, or no column `clusters`.
+        If there are fewer than 30 runs on a side, no column `clusters`, or nothing that varies between runs.
     """
     runs = _totals(settlements.nodes)
     labels = _labels(settlements.nodes, clusters, runs.index)
+    if not len(runs):
+        raise InputError("runs", expected=f"at least {MIN_EACH} on each side", got=[0, 0])
     first = _half(labels, seed)
     if min(first.sum(), (~first).sum()) < MIN_EACH:
         raise InputError(
@@ -162,6 +164,9 @@ def check_fit(
     )
     drawn = _totals(experiment.run(backend="serial").settlements.nodes)
     known = [name for name in QUANTITIES if _varies(runs[name]) and drawn[name].notna().sum() >= MIN_EACH]
+    if not known:
+        known_of = f"known in {MIN_KNOWN:.0%} of the runs and not the same in all"
+        raise InputError("runs", expected=f"a quantity that is {known_of}", got="none")
     tests = _tests(runs[known], drawn[known], first, labels, resamples=resamples, seed=seed)
     left_out = tuple(name for name in QUANTITIES if name not in known and runs[name].notna().any())
     return FitCheck(tests=tests, method=world.method, n_train=int(first.sum()), left_out=left_out)

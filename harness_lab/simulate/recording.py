@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     from harness_lab.settlements import Settlements
     from harness_lab.usage import Amounts
+
+MOST_CALLS: Final = 1_000_000
+"""Calls of a node over which its totals are spread; more are no agent's, and would fill the memory."""
 
 EVENLY = "no call rows: its totals are spread over its calls, the prompt growing from half the mean to one and a half"
 ONE_CALL = "the number of its calls is not recorded: it is taken as one call"
@@ -303,12 +306,19 @@ def even_steps(row: Mapping[str, Any]) -> list[Step]:
     -------
     list of Step
         With `n` calls the first prompt is half the mean and the last one and a half of it; answers are even.
+
+    Raises
+    ------
+    InputError
+        If the node has made more than a million calls.
     """
     n = row["calls"]
     if n is None:
         n = 1 if row["input_total"] is not None else 0
     if not n:
         return []
+    if n > MOST_CALLS:
+        raise InputError("calls", expected=f"at most {MOST_CALLS:,} calls of a node that has no call rows", got=n)
     weights = np.linspace(0.5, 1.5, n) if n > 1 else np.ones(1)
     even = np.ones(n)
     parts = {name: _spread(row[name], weights) for name in ("input_total", *PARTS)}
