@@ -39,6 +39,7 @@ from harness_lab.stats.means import mean
 from harness_lab.stats.notes import notes_below
 from harness_lab.stats.paired import paired_difference
 from harness_lab.stats.skewed import skewed_p, skewness
+from harness_lab.writing import dollars
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -111,6 +112,7 @@ class CheapestCeiling:
                 "ceiling": one.ceiling, "unit": stored_unit(one.column),
                 "alike_low": None if one.alike is None else one.alike[0],
                 "alike_high": None if one.alike is None else one.alike[1], "cost_usd": one.cost.value,
+                "cost_usd_low": one.cost.low, "cost_usd_high": one.cost.high,
                 "without_usd": one.without.value, **{f"saving_{k}": v for k, v in one.saving.record().items()},
             }
             for name, one in rows.items()
@@ -145,8 +147,8 @@ class CheapestCeiling:
             else ""
         )
         return (
-            f"Cost of a task = what its attempts spend under the ceiling + {self.failure_usd:g} $ if none completes. "
-            f"{again}"
+            "Cost of a task = what its attempts spend under the ceiling, and "
+            f"{dollars(self.failure_usd)} more if none completes. {again}"
             "Runs that another limit stopped count as not completing, as they would again; those that a limit of this "
             "channel stopped are made up for by weight, up to where a tenth would not have been stopped. "
             "Agents are taken as oblivious.\n"

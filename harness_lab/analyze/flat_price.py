@@ -27,6 +27,7 @@ from harness_lab.stats.estimates import Estimate, Interval, NotEstimable, check_
 from harness_lab.stats.means import mean
 from harness_lab.stats.notes import notes_below
 from harness_lab.stats.shares import share
+from harness_lab.writing import dollars
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -129,11 +130,11 @@ class FlatPrice:
 
     def _text(self) -> str:
         if self.cost.value is None or self.price_usd is None:
-            given = "" if self.price_usd is None else f" can be judged, ${self.price_usd:,.4g} was given"
+            given = "" if self.price_usd is None else f" can be judged, {dollars(self.price_usd)} was given"
             return f"no price{given}: {self.cost.interval}.{self._left_out()}"
         lost = f", then by {self.loss_size}" if self.loss_size.n else "; none of these did"
         lines = [
-            f"${self.price_usd:,.4g} a run; cost {self.cost}; margin {self.expected_margin}.",
+            f"{dollars(self.price_usd)} a run; cost {self.cost}; margin {self.expected_margin}.",
             f"{self.beside}{self._left_out()}",
             f"One run loses with chance {self.loss_run}{lost}.",
         ]

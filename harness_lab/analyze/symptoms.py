@@ -17,6 +17,7 @@ from harness_lab.stats.estimates import Estimate, check_confidence
 from harness_lab.stats.means import ratio
 from harness_lab.stats.notes import notes_below
 from harness_lab.stats.shares import share
+from harness_lab.writing import dollars
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +58,7 @@ class Symptom:
     spend_usd: float | None
 
     def __str__(self) -> str:
-        money = "" if self.spend_usd is None else f"; spent ${self.spend_usd:,.4g}"
+        money = "" if self.spend_usd is None else f"; spent {dollars(self.spend_usd)}"
         return f"{self.what} ({self.where}): {self.count:,}, {self.found}{money}"
 
 

@@ -6,7 +6,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +14,9 @@ from harness_lab.cli.output import Json, named_by_unit, show
 from harness_lab.cli.prices import read_table
 from harness_lab.cli.records import load
 from harness_lab.errors import InputError
+
+if TYPE_CHECKING:
+    from harness_lab.analyze import SpendSplit
 
 Records = Annotated[Path, typer.Argument(help="Settlements (Parquet), or records in a known format.")]
 By = Annotated[list[str] | None, typer.Option("--by", help="Column whose groups are taken apart; repeat.")]
@@ -38,7 +41,7 @@ def check(
         "checked": replace(found, parts=None).to_frame(),
         "groups": None if found.parts is None else found.parts.to_frame(),
         "drift": None if found.drift is None else found.drift.to_frame(),
-        "spend": None if found.split is None else found.split.to_frame(),
+        **_spend(found.split),
     }
     show(f"{found.summary()}\n\n{found.explain()}", data, as_json=as_json)
     if found.stale:
@@ -64,10 +67,18 @@ def drift(
     text = f"{found.summary()}\n\n{split.summary() if split is not None else f'No split of spend: {why}'}"
     contexts = [{"path": one.path, "gone": one.gone, "new": one.new, "fields": one.fields} for one in found.contexts]
     data = {
-        "moves": found.to_frame(), "contexts": contexts, "spend": None if split is None else split.to_frame(),
+        "moves": found.to_frame(), "contexts": contexts, **_spend(split),
         "later_nodes": found.later_nodes, "shared_nodes": found.shared,
     }  # fmt: skip
     show(f"{text}\n\n{found.explain()}", data, as_json=as_json)
+
+
+def _spend(split: SpendSplit | None) -> dict[str, object]:
+    """Return the split of a change of spend: totals of all runs, the parts of the change per run, and by group."""
+    if split is None:
+        return {"spend": None}
+    totals = {"earlier_usd": split.totals_usd[0], "later_usd": split.totals_usd[1], "volume_usd": split.volume_usd}
+    return {"spend": split.to_frame(), "spend_totals": totals, "spend_groups": split.groups}
 
 
 def limits(records: Records, by: By = None, as_json: Json = False) -> None:

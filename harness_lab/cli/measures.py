@@ -37,7 +37,8 @@ def distribution(
     rows = [{"group": name, **row} for name, one in fits.items() for row in one.to_frame().to_dict("records")]
     tests = {name: {"reason": one.reason, "goodness_of_fit": one.goodness()} for name, one in fits.items()}
     data = {
-        "column": column, "unit": stored_unit(column), "quantiles": found.to_frame(), "endings": found.by_ending(),
+        "column": column, "unit": stored_unit(column), "quantiles": found.to_frame(), "fifths": found.fifths(),
+        "completed": found.completion().record() if found.sample.n else None, "endings": found.by_ending(),
         "fits": rows, "tests_of_fits": tests, "unit_of_fits": display(column)[0],
     }  # fmt: skip
     show(text, data, as_json=as_json)

@@ -51,8 +51,10 @@ def price_changes(
         by=by,
     )  # fmt: skip
     answer = {
-        "figures": by_group(found), "may_rise_alone": found.may_rise_alone(), "price_usd": found.price_usd,
-        "ceiling_usd": found.ceiling_usd, "over_period": found.over_period.record(), "notes": found.notes,
+        "recorded_usd": found.recorded.record(), "figures": by_group(found), "price_usd": found.price_usd,
+        "ceiling_usd": found.ceiling_usd, "may_rise_alone": found.may_rise_alone(), "notes": found.notes,
+        "flat_price_usd": {str(one.day): one.flat_price_usd for one in found.dates},
+        "over_period": found.over_period.record(),
     }  # fmt: skip
     show(f"{found.summary()}\n\n{found.explain()}", answer, as_json=as_json)
 

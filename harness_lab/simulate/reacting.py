@@ -14,6 +14,7 @@ import pandas as pd
 from harness_lab.outcome import CHANNELS, Outcome
 from harness_lab.simulate.profile import Reaction
 from harness_lab.usage import optional_nusd, usd
+from harness_lab.writing import dollars
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -128,5 +129,5 @@ def run_of(nodes: pd.DataFrame) -> dict[str, Any]:
 
 def _said(run: dict[str, Any]) -> str:
     by = f" ({run['stopped_by']})" if run["stopped_by"] else ""
-    cost = "unknown cost" if run["cost_nusd"] is None else f"${usd(run['cost_nusd']):,.4g}"
+    cost = "unknown cost" if run["cost_nusd"] is None else dollars(usd(run["cost_nusd"]))
     return f"{run['outcome']}{by} after {run['calls']:,} calls, {cost}"

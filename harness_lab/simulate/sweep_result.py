@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from harness_lab.simulate.sweep_table import UNITS, Run, Table
+from harness_lab.writing import dollars
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -115,7 +116,7 @@ class Sweep:
         return f"{self.ceiling} of {self.policy}" + ("" if self.scenario is None else f" in scenario {self.scenario}")
 
     def _line(self, row: Mapping[Any, Any], unit: str) -> str:
-        value = f"${row['ceiling']:,.4g}" if unit == "$" else f"{row['ceiling']:,.6g} {unit}"
+        value = dollars(row["ceiling"]) if unit == "$" else f"{row['ceiling']:,.6g} {unit}"
         cost = "unknown cost" if pd.isna(row["cost_usd"]) else f"${row['cost_usd']:,.4f} a run"
         return (
             f"  {value}: {row['completed']:.1%} [{row['completed_low']:.1%}, {row['completed_high']:.1%}] completed, "
