@@ -30,15 +30,18 @@ class AgentError(HarnessLabError):
         Stable name of the kind (:data:`AgentCode`).
     message : str
         One line: what was expected, what came, what helps.
+    detail : str
+        Where, what was expected there and what came, in one line more; empty: the message says it.
     """
 
-    def __init__(self, code: AgentCode, message: str) -> None:
+    def __init__(self, code: AgentCode, message: str, detail: str = "") -> None:
         self.code: AgentCode = code
         self.message = message
-        super().__init__(code, message)
+        self.detail = detail
+        super().__init__(code, message, detail)
 
     def __str__(self) -> str:
-        return self.message
+        return f"{self.message} {self.detail}" if self.detail else self.message
 
 
 def not_authorized(tool: str) -> AgentError:

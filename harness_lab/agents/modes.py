@@ -7,13 +7,18 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness_lab.agents.errors import AgentError
-from harness_lab.agents.mode_rules import MODE_KEYS, Problem, problems_of
+from harness_lab.agents.mode_rules import MODE_KEYS, Problem, problems_above, problems_of, unreachable
 from harness_lab.agents.subagents import Subagent
 from harness_lab.budget.run import DEFAULT_STEPS
 from harness_lab.errors import InputError, ReadError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from harness_lab.agents.offers import Offer
 
 DEFAULT_MODE = "chat"
 
@@ -152,10 +157,10 @@ class ModeRegistry:
         Raises
         ------
         ReadError
-            If it is no JSON object.
+            If it is no JSON object, or one in it has a name twice.
         """
         try:
-            data = json.loads(text)
+            data = json.loads(text, object_pairs_hook=_no_doubles)
         except json.JSONDecodeError as error:
             raise ReadError("modes", expected="JSON", got=str(error)) from error
         if not isinstance(data, dict):
@@ -195,51 +200,64 @@ class ModeRegistry:
         AgentError
             ``mode_not_configured`` or ``mode_malformed``, with the first problem of this mode.
         """
-        wanted = name if name is not None else self.default
-        if (whole := self._whole()) is not None:
-            raise AgentError("mode_malformed", str(whole))
+        wanted, modes = name if name is not None else self.default, self._config.get("modes")
+        if not (modes is None or modes == [] or isinstance(modes, Mapping)):
+            raise _error_of(next(problems_above(self._config, wanted)))
         entry = self._modes().get(wanted)
         if entry is None:
             raise AgentError("mode_not_configured", f"Harness mode [{wanted}] is not configured.")
-        found = problems_of(wanted, entry, self._modes())
-        if found:
-            raise AgentError("mode_malformed", str(found[0]))
+        for problem in problems_of(wanted, entry, self._modes()):
+            raise _error_of(problem)
         return _mode(wanted, entry)
 
     def all(self) -> dict[str, AgentMode]:
         """Return every mode; the first malformed one raises."""
         return {name: self.resolve(name) for name in self.names()}
 
-    def check(self, *, tools: object = None) -> ModeReport:
+    def check(self, *, tools: Iterable[str] | None = None, offer: Offer = "automatic") -> ModeReport:
         """Look at everything and list every malformed entry.
 
         Parameters
         ----------
         tools : iterable of str, optional
             Names of registered tools; a mode that lists a tool which is neither among them nor one of its subagents is
-            then a problem too.
+            then a problem too, and so is an approval gate on a tool that its mode never offers.
+        offer : {"automatic", "by-hand"}
+            How the runtime offers subagents. Automatically: a subagent that is named like a tool of its mode is a
+            problem, since that tool could never be called.
+
+        Raises
+        ------
+        InputError
+            If `tools` is one text instead of several, or `offer` is none of those named.
         """
-        modes = self._modes()
-        known = None if tools is None else frozenset(map(str, tools))  # type: ignore[call-overload]
-        whole = self._whole()
-        found = [] if modes else [whole or Problem(None, "modes", "Harness has no modes configured.")]
-        if modes and self.default not in modes:
-            found.append(Problem(None, "default", f"Harness mode [{self.default}] is not configured."))
+        if isinstance(tools, str):
+            raise InputError("tools", expected="names of registered tools", got=tools)
+        if offer not in ("automatic", "by-hand"):
+            raise InputError("offer", expected="automatic or by-hand", got=offer)
+        modes, known = self._modes(), None if tools is None else frozenset(map(str, tools))
+        found = list(problems_above(self._config, self.default))
         for name, entry in modes.items():
-            found.extend(problems_of(name, entry, modes, tools=known))
+            found += problems_of(name, entry, modes)
+            found += unreachable(name, entry, known, automatic=offer == "automatic")
         return ModeReport(problems=tuple(found), modes=tuple(modes))
 
-    def _modes(self) -> Mapping[str, Any]:
+    def _modes(self) -> Mapping[Any, Any]:
         modes = self._config.get("modes")
         return modes if isinstance(modes, Mapping) else {}
 
-    def _whole(self) -> Problem | None:
-        """Return what is wrong with the modes as a whole: they are there, and no mapping."""
-        modes = self._config.get("modes")
-        if modes is None or modes == [] or isinstance(modes, Mapping):
-            return None
-        text = f"Harness modes are malformed: expected a mapping of names to modes, got {type(modes).__name__}."
-        return Problem(None, "modes", text)
+
+def _error_of(problem: Problem) -> AgentError:
+    return AgentError("mode_malformed", problem.text, detail=str(problem))
+
+
+def _no_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Read a JSON object; of a name that stands there twice the second would win unseen."""
+    names = [name for name, _ in pairs]
+    for name in names:
+        if names.count(name) > 1:
+            raise ReadError("modes", expected="each name once in one object", got=name)
+    return dict(pairs)
 
 
 def _mode(name: str, entry: Mapping[str, Any]) -> AgentMode:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from harness_lab.agents.client import ToolCall, ToolSpec
 from harness_lab.agents.errors import not_authorized
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from harness_lab.agents.conversation import Conversation
     from harness_lab.agents.tools import AgentTool
+
+Offer = Literal["automatic", "by-hand"]
 
 
 def offered_to(conversation: Conversation, requested: Sequence[str] | None) -> dict[str, AgentTool]:

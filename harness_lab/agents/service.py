@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from harness_lab.agents.asyncio_runtime import AsyncioRuntime
 from harness_lab.agents.conversation import Conversation
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from harness_lab.agents.client import ModelClient, ModelRequest
     from harness_lab.agents.modes import AgentMode, ModeRegistry
+    from harness_lab.agents.offers import Offer
     from harness_lab.agents.record import NodeRecord
     from harness_lab.agents.recorder import SettlementRecorder
     from harness_lab.agents.response import AgentResponse
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from harness_lab.agents.tools import ToolAuthorizer
     from harness_lab.policies import OpenPolicy, PolicySpec, Shadowed
     from harness_lab.usage import Amounts
-
-Offer = Literal["automatic", "by-hand"]
 
 
 class AgentRuntime:

@@ -11,9 +11,11 @@ from harness_lab.budget.run import DEFAULT_STEPS, RunBudget
 from harness_lab.errors import InputError
 from harness_lab.floors import FloorKey
 from harness_lab.outcome import CHANNELS, UNITS
-from harness_lab.usage import amounts
+from harness_lab.usage import amounts, optional_count
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from harness_lab.usage import Amounts
 
 _NOTHING_ASKED = amounts()
@@ -60,11 +62,10 @@ class Subagent:
         Raises
         ------
         InputError
-            If a value is of the wrong kind, negative or not finite.
+            If a value is of the wrong kind, negative or not finite: the first such, :func:`mistakes_in` finds all.
         """
-        for key in ("description", "mode", "scope"):
-            if not isinstance(config.get(key), str | None):
-                raise InputError(f"{key} of subagent [{name}]", expected="text or nothing", got=config[key])
+        for key, mistake in mistakes_in(config):
+            raise InputError(f"{key} of subagent [{name}]", expected=mistake.expected, got=mistake.got)
         return cls(
             name=name,
             description=config.get("description") or f"Run the [{name}] subagent and return its result.",
@@ -72,7 +73,7 @@ class Subagent:
             budget=RunBudget.from_config(config, DEFAULT_STEPS),
             scope_suffix=config.get("scope") or None,
             steps_declared=config.get("max_steps") is not None,
-            ask=_ask_of(name, config.get("ask")),
+            ask=amounts(**(config.get("ask") or {})),
         )
 
     def budget_in(self, mode_steps: int, *, rules: AgentRules = OURS) -> RunBudget:
@@ -98,11 +99,40 @@ class Subagent:
         return FloorKey(backend=backend, model=model, agent=self.name, context=context, unit=unit)
 
 
-def _ask_of(name: str, asked: object) -> Amounts:
-    """Read an ask in tokens."""
-    if asked is None:
-        return _NOTHING_ASKED
-    known = tuple(UNITS.values())
-    if not isinstance(asked, Mapping) or not set(asked) <= set(known):
-        raise InputError(f"ask of subagent [{name}]", expected=f"tokens by some of {', '.join(known)}", got=asked)
-    return amounts(**asked)
+def mistakes_in(config: Mapping[str, Any]) -> Iterator[tuple[str, InputError]]:
+    """Yield what is wrong with each value of a declaration, with its key; unknown keys are not looked at."""
+    for key in ("description", "mode", "scope"):
+        if not isinstance(config.get(key), str | None):
+            yield key, InputError(key, expected="text or nothing", got=config[key])
+    for key in ("max_steps", "max_cost_usd", "max_seconds"):
+        try:
+            RunBudget.from_config({key: config.get(key)}, DEFAULT_STEPS)
+        except InputError as error:
+            yield key, error
+    asked, known = config.get("ask"), tuple(UNITS.values())
+    if asked is not None and not isinstance(asked, Mapping):
+        yield "ask", InputError("ask", expected=f"tokens by some of {', '.join(known)}", got=asked)
+        return
+    for unit, tokens in (asked or {}).items():
+        if unit not in known:
+            yield "ask", InputError("ask", expected=f"tokens by some of {', '.join(known)}", got=unit)
+            continue
+        try:
+            optional_count(unit, tokens)
+        except InputError as error:
+            yield f"ask.{unit}", error
+
+
+def is_name(found: object, *, blanks: bool = True) -> bool:
+    """Whether something can be told to a model as a name, and stands in one line of a report.
+
+    Parameters
+    ----------
+    found : object
+        What came.
+    blanks : bool
+        Whether it may have blanks inside; what a model calls may not.
+    """
+    if not isinstance(found, str) or not found or found != found.strip() or not found.isprintable():
+        return False
+    return blanks or not any(letter.isspace() for letter in found)

@@ -69,20 +69,20 @@ def test_one_check_lists_every_malformed_entry() -> None:
     assert found == [
         (None, "default"),
         *(("a", key) for key in ("max_steps", "model", "tools")),
-        *(("b", f"subagents.{key}") for key in ("x", "y", "z")),
+        *(("b", f"subagents.{key}") for key in ("x.max_steps", "x.mode", "y", "z.mode")),
         *(("c", key) for key in ("requires_approval", "provider_options", "max_step")),
         ("d", ""),
     ]
     assert report.passing == ("fine",)
-    assert len(report.summary().splitlines()) == 11
+    assert len(report.summary().splitlines()) == 12
 
 
 def test_a_check_with_the_registered_tools_finds_what_is_not_there_and_gates_that_gate_nothing() -> None:
     modes = {"a": {"tools": ["search", "gone"], "requires_approval": ["delete"]}, "b": {"tools": ["*"]}}
     report = ModeRegistry({"default": "a", "modes": modes}).check(tools=["search"])
     assert [str(p) for p in report.problems] == [
-        "Harness mode [a] is malformed: tool [gone] is not registered.",
-        "Harness mode [a] is malformed: it gates tool [delete], which it never offers.",
+        "modes.a.tools[1]: expected a registered tool or a subagent of the mode (search), got 'gone'",
+        "modes.a.requires_approval[0]: expected a tool that the mode offers, or *, got 'delete'",
     ]
 
 
@@ -112,8 +112,7 @@ def test_a_config_that_is_no_mapping_is_one_line(config: Any) -> None:
 
 def test_modes_that_are_a_list_are_malformed_and_not_missing() -> None:
     modes = ModeRegistry({"modes": ["chat"]})
-    line = "Harness modes are malformed: expected a mapping of names to modes, got list."
-    assert modes.check().summary() == line
+    assert modes.check().summary() == "modes: expected a mapping of names to modes, got ['chat']"
     with pytest.raises(AgentError, match="Harness modes are malformed") as error:
         modes.resolve("chat")
     assert error.value.code == "mode_malformed"
@@ -123,7 +122,7 @@ def test_a_subagent_whose_mode_is_a_number_is_one_line() -> None:
     with pytest.raises(InputError, match=r"^mode of subagent \[r\]: expected text or nothing, got 5$"):
         Subagent.from_config("r", {"mode": 5})
     report = ModeRegistry({"default": "m", "modes": {"m": {"subagents": {"r": {"mode": 5}}}}}).check()
-    assert [problem.key for problem in report.problems] == ["subagents.r"]
+    assert report.summary() == "modes.m.subagents.r.mode: expected text or nothing, got 5"
 
 
 @pytest.mark.parametrize(("kind", "whose"), [(None, 1), ("", 1), ("User", None), ("User", True), ("User", 1.5)])

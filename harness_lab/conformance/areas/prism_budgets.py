@@ -123,7 +123,7 @@ def mode(case: Case, _preset: str) -> Answer:
         modes = ModeRegistry(case["given"]["config"])
         return MODES[operation(case)](modes, when)
     except AgentError as error:
-        return {"error_code": error.code, "message": str(error)}
+        return {"error_code": error.code, "message": error.message}
     except KeyError as error:
         if error.args != (when["op"],):
             raise
