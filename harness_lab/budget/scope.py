@@ -89,7 +89,14 @@ class Scope(ScopeBooks):
         Raises
         ------
         InputError
-            If the journal does not begin with its scope being opened, or a line of it is missing or there twice.
+            If it is no list of events, does not begin with its scope being opened, or a line of it is missing, there
+            twice or in another place.
+
+        Notes
+        -----
+        Lines that were never written cannot be missed. A child without a last word is charged its whole ask, so a lost
+        end gives nothing back; but a driver's own turn (``metered``) and a start whose lines were lost are not known.
+        Write each line to the disk before the driver goes on.
         """
         pool, about = restored_pool(journal, died), journal[0].data
         share, keep = (None if about[name] is None else tuple(about[name]) for name in ("share", "keep"))

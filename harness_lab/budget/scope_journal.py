@@ -216,13 +216,21 @@ class Past:
 
 
 def read_children(events: Sequence[Event]) -> dict[str, Past]:
-    """Return every child that a journal names, by id, with its last word."""
+    """Return every child that a journal names, by id, with its last word.
+
+    Raises
+    ------
+    InputError
+        If a line is about a child that was never started: lines are in another order, or of another journal.
+    """
     children: dict[str, Past] = {}
     for event in events:
         if event.child is None:
             continue
         if event.kind == "spawned":
             children[event.child] = Past(event.child, event.by, event.data)
+        elif event.child not in children:
+            raise InputError(f"journal, seq {event.seq}", expected="a child that was started before", got=event.child)
         elif event.kind in ("settled", "cancelled", "reconciled"):
             children[event.child].settlement = Settlement.from_dict(event.data)
             children[event.child].resumed = False

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING
 from harness_lab.budget.pool import ReservationPool
 from harness_lab.budget.pool_rules import PoolRules
 from harness_lab.budget.scope_child import Child
-from harness_lab.budget.scope_journal import read_children, read_spend
+from harness_lab.budget.scope_journal import Event, read_children, read_spend
 from harness_lab.budget.spend import Quantity
-from harness_lab.errors import InputError
+from harness_lab.errors import InputError, check_kind
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
-
-    from harness_lab.budget.scope_journal import Event
 
 
 def restored_pool(journal: Sequence[Event], died: Collection[str]) -> ReservationPool:
@@ -24,8 +22,12 @@ def restored_pool(journal: Sequence[Event], died: Collection[str]) -> Reservatio
     Raises
     ------
     InputError
-        If the journal does not begin with its scope being opened, or a line of it is missing or there twice.
+        If it is no list of events, does not begin with its scope being opened, or a line of it is missing, there twice
+        or in another place.
     """
+    check_kind("journal", journal, (list, tuple), expected="the events of a scope")
+    for event in journal:
+        check_kind("journal", event, Event, expected="the events of a scope (Event.from_dict reads a line)")
     if not journal or journal[0].kind != "opened":
         raise InputError("journal", expected="one that begins with its scope being opened", got=len(journal))
     for place, event in enumerate(journal):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
+from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -239,3 +242,32 @@ def test_a_journal_with_a_line_lost_or_twice_is_refused_and_a_whole_one_is_not()
             Scope.restore(whole[:lost] + whole[lost + 1 :])
     with pytest.raises(InputError, match="journal"):
         Scope.restore([*whole, whole[-1]])
+
+
+def test_a_journal_in_another_order_or_cut_short_gives_no_more_than_the_whole_one() -> None:
+    scope = _scope()
+    scope.settle(_started(scope, "a"), Spend(calls=1, input=20, output=5))
+    scope.settle(_started(scope, "b"), Spend(calls=1, input=1, output=1))
+    whole = list(scope.journal)
+    left = Scope.restore(whole).pool.free()[FRESH]
+    assert left is not None
+    for kept in range(1, len(whole)):
+        cut = Scope.restore(whole[:kept])
+        started = {event.child for event in whole[:kept] if event.kind == "spawned"}
+        free = cut.pool.free()[FRESH]
+        assert free is not None
+        assert free <= left or len(started) < 2  # a start that was never written is not known
+    for one, two in combinations(range(1, len(whole)), 2):
+        moved = list(whole)
+        moved[one], moved[two] = replace(whole[two], seq=one), replace(whole[one], seq=two)
+        with suppress(InputError):
+            assert Scope.restore(moved).pool.free()[FRESH] == left
+    backwards = [whole[0], *(replace(event, seq=i + 1) for i, event in enumerate(reversed(whole[1:])))]
+    with pytest.raises(InputError, match=r"^journal, seq 1: expected a child that was started before, got "):
+        Scope.restore(backwards)
+
+
+@pytest.mark.parametrize("journal", [None, 5, "opened", [{"seq": 0}], [None]])
+def test_what_is_no_journal_is_one_line(journal: Any) -> None:
+    with pytest.raises(InputError, match=r"^journal: expected "):
+        Scope.restore(journal)
