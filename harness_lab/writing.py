@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 
 
 def figure(value: float) -> str:
@@ -37,14 +38,22 @@ def dollars(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Write a share as a percentage: three significant digits, four above 99 %.
+    """Write a share as a percentage: three significant digits, four above 99 %, none below a ten-thousandth of one.
 
     Examples
     --------
-    >>> percent(0.95), percent(0.607), percent(0.9995), percent(0.0184)
-    ('95 %', '60.7 %', '99.95 %', '1.84 %')
+    >>> percent(0.95), percent(0.607), percent(0.9995), percent(0.0184), percent(3e-8)
+    ('95 %', '60.7 %', '99.95 %', '1.84 %', 'below 0.0001 %')
     """
-    return f"{100 * share:.4g} %" if share > 0.99 else f"{100 * share:.3g} %"
+    if 0 < abs(share) < 1e-6:
+        return "below 0.0001 %" if share > 0 else "above -0.0001 %"
+    digits = 4 if share > 0.99 else 3
+    return f"{_plain(f'{100 * share:.{digits}g}')} %"
+
+
+def _plain(number: str) -> str:
+    """Return a number without an exponent."""
+    return f"{Decimal(number):f}" if "e" in number else number
 
 
 def _places(amount: float) -> str:
