@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness_lab.budget import _rules
-from harness_lab.outcome import CHANNELS, Code, Helps, Shortfall
+from harness_lab.outcome import CHANNELS, Code, Helps, Shortfall, amount_text
 
 if TYPE_CHECKING:
     from harness_lab.budget.allocation import Account
@@ -20,8 +20,12 @@ def short(channel: str, account: Account, asked: int | None, keep: int = 0) -> S
         return closed(channel, account)
     if _rules.fits(account.limit, account.spent, account.held, asked + keep):
         return None
-    helps: Helps = "wait" if _rules.could_fit(account.limit, account.spent, asked + keep) else _smaller(account)
-    return Shortfall(Code.BUDGET_EXHAUSTED, account.limit, asked, _left(account), helps, channel)
+    left = max(0, _left(account) - keep)
+    helps: Helps = "smaller" if left > 0 else "nothing"
+    if _rules.could_fit(account.limit, account.spent, asked + keep):
+        helps = "wait"
+    detail = f"beside {amount_text(channel, keep)} that its parent keeps" if keep else ""
+    return Shortfall(Code.BUDGET_EXHAUSTED, account.limit, asked, left, helps, channel, detail)
 
 
 def exhausted(channel: str, account: Account) -> Shortfall | None:
@@ -48,7 +52,3 @@ def unbudgeted(channel: str, asked: int | None) -> Shortfall | None:
 
 def _left(account: Account) -> int:
     return _rules.free(account.limit, account.spent, account.held)
-
-
-def _smaller(account: Account) -> Helps:
-    return "smaller" if _left(account) > 0 else "nothing"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harness_lab.budget import Allocation, Overspend, ReservationPool
 from harness_lab.errors import AlreadySettled, InputError
@@ -182,3 +184,25 @@ def test_the_pool_itself_does_not_end_and_nothing_is_reserved_from_a_share_that_
     pool.reconcile(child)
     with pytest.raises(InputError, match=r"^within: expected an allocation that has not ended"):
         pool.reserve(amounts(tokens=1), child)
+
+
+@given(
+    limit=st.integers(0, 50),
+    held=st.integers(0, 50),
+    spent=st.integers(0, 50),
+    asked=st.integers(0, 60),
+    keep=st.integers(0, 30),
+)
+def test_the_figures_of_a_refusal_say_that_it_had_to_be_one(
+    limit: int, held: int, spent: int, asked: int, keep: int
+) -> None:
+    pool = ReservationPool(amounts(tokens=limit))
+    pool.reserve(amounts(tokens=min(held, limit)))
+    pool.charge(pool.root, (0, 0, spent, 0, 0))
+    answer = pool.reserve(amounts(tokens=asked), keep=amounts(tokens=keep))
+    if isinstance(answer, Refusal):
+        (short,) = answer.shortfalls
+        assert short.free is not None
+        assert asked > short.free or (asked == 0 and short.detail.endswith("that its parent keeps"))
+        if short.helps == "smaller":
+            assert not isinstance(pool.reserve(amounts(tokens=short.free), keep=amounts(tokens=keep)), Refusal)
