@@ -1,8 +1,8 @@
 """The worst case of one request under a hard cap, or the reasons why it cannot be bounded.
 
-A bound is only a bound if its prices are right, so only prices that the user has named count: written by hand, or a
-table of somebody else's pinned by its date and digest. Everything that could make a call dearer than its bound and has
-no figure refuses the call, each with a reason code of its own.
+A bound is only a bound if its prices are right, so only prices that the user has named count: written by hand, or those
+of somebody else's table, pinned by the digest of each model's. Everything that could make a call dearer than its bound
+and has no figure refuses the call, each with a reason code of its own.
 
 Source: the hard cost cap of prism-harness as its documents describe it (every byte of the request as input at the
 dearest applicable rate, plus the output ceiling); what it leaves open is our own, and the deviations say so.
@@ -12,20 +12,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from harness_lab.errors import InputError
+from harness_lab.errors import InputError, check_kind
 from harness_lab.outcome import CHANNELS, Code, Shortfall
 from harness_lab.pricing.terms import CallTerms
 from harness_lab.usage import MAX_NUSD, MAX_TOKENS, optional_count
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable
 
     from harness_lab.pricing.request_size import RequestSize
-    from harness_lab.pricing.table import PriceTable
+    from harness_lab.pricing.table import Price, PriceTable
 
 BY_HAND = "by hand"
 _MEDIA = (
@@ -95,36 +96,72 @@ class CallBound(tuple[int | None, ...]):
 
 
 _HOW_TO_TRUST = (
-    "Name its price, CapPrices({model: {...}}), or trust a table of this day and content, "
+    "Name its price, CapPrices({model: {...}}), or trust what a table says of it, "
     "CapPrices.from_table(table, trust=PricePin.of(table))"
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PricePin:
-    """Somebody else's price table, named exactly: its day and the digest of its content.
+    """Prices of somebody else's table that you have looked at, named by their content, model by model.
+
+    A model is trusted as long as its own prices are the ones that were pinned, whatever the day and whatever else the
+    table has come to know.
 
     Parameters
     ----------
-    date : str or None
-        Date of the price table.
-    digest : str
-        Digest of the model's prices.
+    models : mapping of str to str
+        Model → digest of its prices, as :meth:`of` gives it.
+
+    Raises
+    ------
+    InputError
+        If it is no such mapping.
     """
 
-    date: str | None
-    digest: str
+    models: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        check_kind("models of a pin", self.models, Mapping, expected="digests of prices by model")
+        for name, digest in self.models.items():
+            if not isinstance(name, str) or not isinstance(digest, str):
+                raise InputError("models of a pin", expected="digests of prices by model", got={name: digest})
 
     @classmethod
-    def of(cls, table: PriceTable) -> PricePin:
+    def of(cls, table: PriceTable, models: Iterable[str] | None = None) -> PricePin:
         """Return the pin of a table, to be looked at and written into a config.
+
+        Parameters
+        ----------
+        table : PriceTable
+            Whose prices you have looked at.
+        models : iterable of str, optional
+            Of which models; all that the table has if None.
+
+        Raises
+        ------
+        InputError
+            If the table has no price for one of them.
 
         Notes
         -----
-        SHA-256 over the table as JSON with sorted keys and no spaces.
+        SHA-256 over the model's tiers as JSON with sorted keys and no spaces, the first 16 digits.
         """
-        text = json.dumps(table.to_dict(), sort_keys=True, separators=(",", ":"))
-        return cls(date=table.date, digest=hashlib.sha256(text.encode()).hexdigest())
+        named = list(table.models) if models is None else list(models)
+        if missing := [name for name in named if name not in table.models]:
+            raise InputError("models of a pin", expected=f"some of {sorted(table.models)}", got=missing)
+        return cls(models={name: _digest(table.models[name]) for name in named})
+
+    def says(self, model: str, tiers: tuple[Price, ...]) -> str:
+        """Return why a model's prices are not what is pinned; empty when they are."""
+        if model not in self.models:
+            return "are not among those that the pin names"
+        return "" if self.models[model] == _digest(tiers) else "are no longer those that the pin names"
+
+
+def _digest(tiers: tuple[Price, ...]) -> str:
+    text = json.dumps([asdict(tier) for tier in tiers], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 class CapPrices:
@@ -144,8 +181,8 @@ class CapPrices:
     ----------
     invalid : dict of str to str
         Entries that could not be read, and why.
-    untrusted : str
-        How to trust these prices; empty when they are trusted.
+    untrusted : dict of str to str
+        Models whose prices are not trusted, and how to trust them.
 
     Examples
     --------
@@ -156,7 +193,8 @@ class CapPrices:
     """
 
     def __init__(self, models: Mapping[str, Any], *, source: str = BY_HAND, date: str | None = None) -> None:
-        self.source, self.date, self.untrusted = source, date, ""
+        self.source, self.date = source, date
+        self.untrusted: dict[str, str] = {}
         self.models: dict[str, CallTerms] = {}
         self.invalid: dict[str, str] = {}
         for name, entry in models.items():
@@ -183,8 +221,8 @@ class CapPrices:
         table : PriceTable
             By hand, or from a collection of list prices.
         trust : PricePin or None
-            Needed for a table that is not by hand: its date and digest as you have looked at them. With another date
-            or digest, or without one, every call is refused, and the refusal says what the pin would be.
+            Needed for a table that is not by hand: its prices as you have looked at them. Calls of a model that it does
+            not name, or whose prices have changed since, are refused, and the refusal says what its pin would be.
         tool_overhead_tokens, image_token_bound : int or None
             Figures that price tables do not have, for all its models; None: unknown.
         """
@@ -193,13 +231,13 @@ class CapPrices:
             for name, tiers in table.models.items()
         }
         prices = cls(models, source=table.source, date=table.date)
-        pin = PricePin.of(table)
-        if table.source != BY_HAND and trust != pin:
-            why = "are trusted only when pinned" if trust is None else "are not those that the pin names"
-            prices.untrusted = (
-                f"prices of {table.source} {why}: check them, then give "
-                f"trust=PricePin(date={pin.date!r}, digest={pin.digest!r}), or write your own by hand"
-            )
+        if table.source != BY_HAND:
+            prices.untrusted = {
+                name: f"prices of {table.source} for {name} {why}: check them, then name them in "
+                f"trust=PricePin(models={dict(PricePin.of(table, [name]).models)!r}), or write your own by hand"
+                for name, tiers in table.models.items()
+                if (why := "are trusted only when pinned" if trust is None else trust.says(name, tiers))
+            }
         return prices
 
     def terms(self, model: str, *, provider: str = "") -> CallTerms | None:
@@ -256,7 +294,9 @@ class CapPrices:
             meant = f"; did you mean {near[0]!r}?" if near else ""
             words = f"no price for {name!r} among those that are trusted ({self.source}){meant}"
             return (_short(Code.COST_CAP_PRICE_MISSING, f"{words}. {_HOW_TO_TRUST}"),)
-        return (_short(Code.COST_CAP_PRICE_UNTRUSTED, self.untrusted),) if self.untrusted else ()
+        if name in self.untrusted:
+            return (_short(Code.COST_CAP_PRICE_UNTRUSTED, self.untrusted[name]),)
+        return ()
 
 
 def _missing(terms: CallTerms | None, size: RequestSize, output_ceiling: int | None) -> list[Code]:

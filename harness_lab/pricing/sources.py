@@ -37,8 +37,8 @@ def from_genai_prices(models: Iterable[str], *, at: datetime | None = None) -> P
 
     Notes
     -----
-    Tiers reprice the whole call once its prompt exceeds the threshold, as genai-prices itself does. Give `at` for a
-    table that a :class:`PricePin` names: without it the date is today's, and the pin is refused on any other day.
+    Tiers reprice the whole call once its prompt exceeds the threshold, as genai-prices itself does. A
+    :class:`PricePin` holds as long as the prices stay the same, whatever the day.
     """
     from importlib.metadata import version  # loads a source of randomness, which enforcement does without
 

@@ -151,18 +151,33 @@ def test_bundled_prices_count_only_when_pinned_and_the_refusal_says_how() -> Non
     refused = CapPrices.from_table(table).bound("claude-sonnet-4-5", TEXT, output_ceiling=1)
     assert codes(refused) == [Code.COST_CAP_PRICE_UNTRUSTED]
     pin = PricePin.of(table)
-    assert f"trust=PricePin(date={pin.date!r}, digest={pin.digest!r})" in refused.shortfalls[0].detail
+    assert f"trust=PricePin(models={pin.models!r})" in refused.shortfalls[0].detail
     assert codes(CapPrices.from_table(table, trust=pin).bound("claude-sonnet-4-5", TEXT, output_ceiling=1)) == []
 
 
-@pytest.mark.parametrize("change", [{"date": "2020-01-01"}, {"digest": "0" * 64}])
-def test_a_pin_of_another_day_or_content_trusts_nothing(change: dict[str, str]) -> None:
-    table = PriceTable({"m": (Price.usd_per_million(input=1, output=2),)}, source="a list", date="2026-01-02")
-    pin = PricePin.of(table)
-    other = PricePin(date=change.get("date", pin.date), digest=change.get("digest", pin.digest))
-    bound = CapPrices.from_table(table, trust=other).bound("m", TEXT, output_ceiling=1)
-    assert codes(bound) == [Code.COST_CAP_PRICE_UNTRUSTED]
-    assert "not those that the pin names" in bound.shortfalls[0].detail
+def test_a_pin_holds_for_the_models_whose_prices_stayed_whatever_the_day_and_whatever_else_is_known() -> None:
+    def listed(date: str, **prices: int) -> PriceTable:
+        models = {model: (Price.usd_per_million(input=usd, output=2 * usd),) for model, usd in prices.items()}
+        return PriceTable(models, source="a list", date=date)
+
+    pin = PricePin.of(listed("2026-01-02", m=1, dearer=2))
+    later = CapPrices.from_table(listed("2027-03-04", m=1, dearer=3, new=1), trust=pin)
+    assert codes(later.bound("m", TEXT, output_ceiling=1)) == []
+    assert later.date == "2027-03-04"
+    for model, why in [("dearer", "are no longer those that the pin names"), ("new", "are not among those")]:
+        (short,) = later.bound(model, TEXT, output_ceiling=1).shortfalls
+        assert short.code is Code.COST_CAP_PRICE_UNTRUSTED
+        assert f"prices of a list for {model} {why}" in short.detail
+        assert f"trust=PricePin(models={{{model!r}: '" in short.detail
+
+
+def test_a_pin_names_some_models_of_a_table_and_only_those_it_has() -> None:
+    table = PriceTable({"m": (Price.usd_per_million(input=1, output=2),)}, source="a list")
+    assert PricePin.of(table, ["m"]) == PricePin.of(table)
+    with pytest.raises(InputError, match=r"^models of a pin: expected some of \['m'\], got \['n'\]$"):
+        PricePin.of(table, ["n"])
+    with pytest.raises(InputError, match=r"^models of a pin: expected digests of prices by model"):
+        PricePin(models={"m": 5})  # type: ignore[dict-item]
 
 
 def test_a_table_by_hand_is_trusted() -> None:
