@@ -236,7 +236,7 @@ def compare(
     if first not in names:
         raise InputError("baseline", expected=f"one of {', '.join(names)}", got=baseline)
     mine = played.rows[first]
-    clusters = played.clusters.choose(np.arange(mine.size, dtype=np.float64), mine)[0]
+    clusters = played.mine[first].choose(np.arange(mine.size, dtype=np.float64))[0]
     identical, paired = played.identical()
     return Comparison(
         baseline=first, policies=tuple(policy_figures(name, played, confidence) for name in names),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from harness_lab.analyze.frames import Ints
+    from harness_lab.analyze.grouping import Clusters
     from harness_lab.analyze.played import Played
 
 
@@ -75,8 +76,9 @@ class Contrast:
 
 
 def contrast(
-    played: Played, rows: tuple[Ints, Ints], everyone: int, *, policy: str, metric: str, confidence: float
-) -> Contrast | None:
+    played: Played, rows: tuple[Ints, Ints], everyone: int, alike: Clusters, *, policy: str, metric: str,
+    confidence: float,
+) -> Contrast | None:  # fmt: skip
     """Compare two policies in one metric: their rows of the runs that both have, `everyone` runs in either."""
     values = played.metrics[metric]
     left, right = (values[part] for part in rows)
@@ -84,7 +86,7 @@ def contrast(
     if not known.any():
         return None
     left, right = left[known], right[known]
-    _, labels = played.clusters.choose(right - left, rows[0][known])
+    _, labels = alike.choose(right - left, None if known.all() else known)
     found = paired_difference(left, right, confidence=confidence, clusters=labels, unit=display(metric)[0])
     return Contrast(policy=policy, metric=metric, found=found, p_adjusted=None, left_out=everyone - left.size)
 
@@ -96,8 +98,9 @@ def contrasts_to(played: Played, baseline: str, confidence: float) -> list[Contr
         if name != baseline:
             first, second = played.shared((baseline, name))
             everyone = played.rows[baseline].size + played.rows[name].size - first.size
+            alike = played.clusters.within(first)
             found += [
-                contrast(played, (first, second), everyone, policy=name, metric=metric, confidence=confidence)
+                contrast(played, (first, second), everyone, alike, policy=name, metric=metric, confidence=confidence)
                 for metric in METRICS
             ]
     return [one for one in found if one is not None]

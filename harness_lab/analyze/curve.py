@@ -17,6 +17,7 @@ from scipy.special import betaincinv, ndtri, stdtrit
 
 from harness_lab.analyze.grouping import gapless
 from harness_lab.errors import InputError
+from harness_lab.stats.arrays import dot
 from harness_lab.stats.clusters import effective_clusters, too_few_clusters
 from harness_lab.stats.incidence import clustered_band, cumulative_incidence
 from harness_lab.stats.resampled import at_shares
@@ -204,16 +205,22 @@ def _beyond_clusters(
 ) -> _Beyond:  # fmt: skip
     k = int(group.max(initial=-1)) + 1
     cell = np.cumsum(np.bincount(first, minlength=order.size + 1)[:-1])  # candidates that the run lies beyond
-    flat = group[order] * (at.size + 1) + cell
-    tables = []
-    for part in (constant, slope):
-        table = np.bincount(flat, weights=part, minlength=k * (at.size + 1)).reshape(k, at.size + 1)
-        tables.append(np.cumsum(table[:, ::-1], axis=1)[:, ::-1][:, 1:])
-    sums = tables[0] + tables[1] * at
+    flat = cell * k + group[order]
+
+    def beyond(part: Floats) -> Floats:
+        """Sum per candidate and cluster, shape (candidates, clusters)."""
+        table = np.bincount(flat, weights=part, minlength=k * (at.size + 1)).reshape(at.size + 1, k)
+        return np.asarray(np.cumsum(table[::-1], axis=0)[::-1][1:])
+
+    sums = beyond(constant)
+    if slope.any():
+        sums += beyond(slope) * at[:, None]
     wholes = np.bincount(group, weights=whole, minlength=k)
     squares = sums**2
-    moments = (squares.sum(axis=0), wholes @ sums, (squares * sums).sum(axis=0), wholes @ squares, wholes**2 @ sums)
-    return _Beyond(total=sums.sum(axis=0), moments=moments)
+    linear, twice = np.einsum("ij,uj->ui", sums, np.stack([wholes, wholes**2]))
+    moments = (squares.sum(axis=1), linear, np.einsum("ij,ij->i", squares, sums),
+               np.einsum("ij,j->i", squares, wholes), twice)  # fmt: skip
+    return _Beyond(total=sums.sum(axis=1), moments=moments)
 
 
 def _tail(values: Floats, first: npt.NDArray[np.intp]) -> Floats:
@@ -231,15 +238,15 @@ class _Spread:
 
 
 def _spread(beyond: _Beyond, whole: Floats, group: Ints | None) -> _Spread:
-    w = whole if group is None else np.bincount(group, weights=whole)
+    w: Floats = whole if group is None else np.bincount(group, weights=whole).astype(np.float64)
     units, total = w.size, float(w.sum())
     if units < 2 or total == 0:
         nothing = np.full(beyond.total.size, np.nan)
         return _Spread(variance=nothing, skew=nothing, units=max(units, 1))
     r = beyond.total / total
     yy, yw, yyy, yyw, yww = beyond.moments
-    second = np.maximum(yy - 2 * r * yw + r**2 * float(w @ w), 0.0)
-    third = yyy - 3 * r * yyw + 3 * r**2 * yww - r**3 * float(w**2 @ w)
+    second = np.maximum(yy - 2 * r * yw + r**2 * dot(w, w), 0.0)
+    third = yyy - 3 * r * yyw + 3 * r**2 * yww - r**3 * dot(w**2, w)
     with np.errstate(divide="ignore", invalid="ignore"):
         skew = np.where(second > 0, third / units / (second / units) ** 1.5, 0.0)
     return _Spread(variance=second / total**2 * units / (units - 1), skew=skew, units=units)

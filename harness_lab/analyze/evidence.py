@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness_lab.analyze.frames import Bools, Floats, column, is_false, is_true, numbers, text, text_codes
-from harness_lab.analyze.grouping import choose_cluster
+from harness_lab.analyze.grouping import CANDIDATES, choose_cluster
 from harness_lab.outcome import UNITS
 from harness_lab.stats.estimates import percent
 from harness_lab.stats.quantiles import coverage_of_minimum, p_next_below, wilks_n
@@ -25,6 +25,10 @@ ONE_ROW_GAP: Final = 0.10
 """A floor rests on one row if the second-lowest lies further above it than this share."""
 TASKS_NOT_SETUP: Final = 5
 """A floor over this many start-up costs measures tasks, not set-up."""
+EVIDENCE: Final = (
+    "run", "node", "policy", "scenario", "outcome", "delivered", "source_status", "source", "start_ns",
+)  # fmt: skip
+"""Columns that the evidence of one path is told from, beside those by which rows resemble each other."""
 COVERAGE: Final = 0.95
 CONFIDENCE: Final = 0.95
 
@@ -121,15 +125,16 @@ def gather(
         As for :func:`harness_lab.analyze.grouping.choose_cluster`.
     """
     at = np.flatnonzero(chosen & ~np.isnan(values))
+    served = text(rows.head(1), "served_model")
+    rows = rows[[name for name in rows.columns if name in EVIDENCE or name in CANDIDATES or name == cluster]]
     mine, amounts = (rows, values) if at.size == len(rows) else (rows.iloc[at], values[at])
     least = np.partition(amounts, 1)[:2].astype(np.int64).tolist() if at.size > 1 else amounts.astype(np.int64).tolist()
     name, labels = choose_cluster(mine, amounts, cluster)
-    groups = None if labels is None else int(np.unique(labels).size)
+    groups = None if labels is None else int(np.count_nonzero(np.bincount(labels)))
     worth = groups or at.size
     lowest = mine.iloc[[int(np.argmin(amounts))]] if at.size else mine
     notes = _notes(least, lowest, n=at.size, startup=startup, cluster=name)
     unknown = int((chosen & np.isnan(values)).sum())
-    served = text(rows.head(1), "served_model")
     return Evidence(
         served_model=str(served[0]) if served.size and served[0] else None, floor=least[0] if least else None,
         second_lowest=least[1] if len(least) > 1 else None, startup_cost=startup, n=at.size, clusters=groups,
@@ -184,8 +189,11 @@ def _digest(mine: pd.DataFrame, amounts: Floats, key: str) -> str:
     parts = [_words(column(mine, name)) for name in names]
     parts.append(pa.array(amounts.astype(np.int64)).cast(pa.large_string()))
     joined = pc.binary_join_element_wise(*parts, pa.scalar("|", type=pa.large_string()))
-    lines = joined.take(pc.sort_indices(joined)).to_pylist()  # bytes of UTF-8 sort as code points do
-    return hashlib.sha256("\n".join([key, *lines]).encode()).hexdigest()[:16]
+    if isinstance(joined, pa.ChunkedArray):  # a column of a frame that was put together from several
+        joined = joined.combine_chunks()
+    lines = joined.take(pc.sort_indices(joined))  # bytes of UTF-8 sort as code points do
+    whole = pc.binary_join(pa.LargeListArray.from_arrays([0, len(lines)], lines), pa.scalar("\n", pa.large_string()))
+    return hashlib.sha256(f"{key}\n".encode() + whole[0].as_buffer()).hexdigest()[:16]
 
 
 def _words(series: pd.Series[Any]) -> Any:

@@ -304,7 +304,7 @@ def _month(
     unit = np.arange(cost.size) if labels is None else np.unique(labels, return_inverse=True)[1]
     size = np.bincount(unit).astype(np.float64)
     profit = np.asarray(np.bincount(unit, weights=price - cost), dtype=np.float64)
-    own = _moments(*_sums(profit, size, np.ones((1, profit.size))))
+    own = _moments(*(part.sum(keepdims=True) for part in _powers(profit, size)))
     clusters = month / own[3]
     drawn = _reflected(profit, size, own, rng)
     plain, other = _pearson(*own[:3], clusters), _pearson(*drawn, clusters)
@@ -336,10 +336,6 @@ def _too_few(clusters: int, labels: Ints | None, drawn: int, error: float) -> No
     return None
 
 
-def _sums(profit: Floats, size: Floats, weight: Floats) -> list[Floats]:
-    return [np.asarray(weight @ part, dtype=np.float64) for part in _powers(profit, size)]
-
-
 def _moments(n: Floats, one: Floats, two: Floats, three: Floats, runs: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     """Return mean, variance and third moment of a cluster's profit, and runs per cluster.
 
@@ -364,10 +360,10 @@ def _reflected(
     """
     count = min(profit.size, _BLOCKS)
     block = np.arange(profit.size) if profit.size <= _BLOCKS else rng.permutation(profit.size) % _BLOCKS
-    each = [np.bincount(block, weights=part) for part in _powers(profit, size)]
+    each = np.stack([np.bincount(block, weights=part) for part in _powers(profit, size)], axis=1)
     drawn = rng.integers(0, count, size=(_DRAWS, count)) + count * np.arange(_DRAWS)[:, None]
     weight = np.bincount(drawn.ravel(), minlength=_DRAWS * count).reshape(_DRAWS, count).astype(np.float64)
-    mu, variance, _, _ = _moments(*(weight @ part for part in each))
+    mu, variance, _, _ = _moments(*(weight @ each).T)
     if not own[1][0]:
         return np.tile(own[0], _DRAWS), np.zeros(_DRAWS), np.zeros(_DRAWS)
     mu, variance = mu[variance > 0], variance[variance > 0]

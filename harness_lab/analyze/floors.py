@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from harness_lab.analyze.contexts import described
-from harness_lab.analyze.evidence import COVERAGE, Evidence, eligible, gather, unit_values
+from harness_lab.analyze.evidence import COVERAGE, EVIDENCE, Evidence, eligible, gather, unit_values
 from harness_lab.analyze.frames import Bools, Data, calls_of, column, is_true, nodes_of, numbers, parts_by, text
 from harness_lab.analyze.grouping import AUTO, CANDIDATES
 from harness_lab.errors import InputError
@@ -26,11 +26,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PATH: Final = ("agent", "backend", "model", "context")
-_USED: Final = frozenset((
-    *PATH, *CANDIDATES, "served_model", "input_total", "output", "cache_read", "usage_known", "outcome", "delivered",
-    "eligible", "source_status", "source", "start_ns", "policy", "scenario", "node", "context_fields",
-))  # fmt: skip
-"""Columns that floors rest on."""
+_USED: Final = frozenset((*PATH, *EVIDENCE, *CANDIDATES, "served_model", "context_fields"))
+"""Columns that floors rest on, beside those that tokens and eligibility are told from."""
 _NS_PER_DAY: Final = 86_400_000_000_000
 
 
@@ -264,13 +261,15 @@ def floors(
     if not set(by) <= set(PATH):
         raise InputError("by", expected=f"some of {', '.join(PATH)}", got=tuple(by))
     nodes = nodes_of(settlements)
-    start = first_prompts(nodes, calls_of(settlements))
-    wanted = {*_USED, *(() if cluster in (None, AUTO) else (cluster,))}
-    nodes = nodes[[name for name in nodes.columns if name in wanted]]
-    nodes = nodes.assign(
-        _startup=start, _tokens=unit_values(nodes, unit), _chosen=_chosen(nodes, delivered_only=delivered_only),
-        **{name: column(nodes, name) for name in (*PATH, "served_model")},
-    )  # fmt: skip
+    told: dict[str, Any] = {
+        "_startup": first_prompts(nodes, calls_of(settlements)),
+        "_tokens": unit_values(nodes, unit),
+        "_chosen": _chosen(nodes, delivered_only=delivered_only),
+    }
+    named = () if cluster in (None, AUTO) else (cluster,)
+    used = [name for name in nodes.columns if name in _USED and nodes[name].notna().any()]  # unknown is as good as none
+    nodes = nodes[[*used, *(name for name in named if name in nodes.columns and name not in used)]]
+    nodes = nodes.assign(**told, **{name: column(nodes, name) for name in (*PATH, "served_model")})
     keys = [name for name in PATH if name in by]
     paths = tuple(
         _path(dict(zip(keys, key, strict=True)), rows, unit=unit, cluster=cluster)

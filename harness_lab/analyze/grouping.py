@@ -87,17 +87,26 @@ class Clusters:
         rows : ndarray of bool or int, optional
             Which rows of the frame these are; None: all.
         """
-        found = [(name, codes if rows is None else codes[rows]) for name, codes in self.columns]
+        if rows is not None:
+            return self.within(rows).choose(values)
         if self.given:
-            return found[0][0], _labels(found[0][1], all_seen=rows is None)
+            return self.columns[0][0], _labels(self.columns[0][1], all_seen=True)
         shared = [
-            (name, labels) for name, codes in found if (labels := _shared(codes, all_seen=rows is None)) is not None
+            (name, labels) for name, codes in self.columns if (labels := _shared(codes, all_seen=True)) is not None
         ]
         if not shared or not values.size:
             return None, None
         return (
             shared[0] if len(shared) == 1 else min(shared, key=lambda one: cluster_effect(values, one[1]).effective_n)
         )
+
+    def within(self, rows: npt.NDArray[Any]) -> Clusters:
+        """Return the same columns of some rows of the frame, ready for several quantities that are known in them."""
+        parts = ((name, codes[rows]) for name, codes in self.columns)
+        if self.given:
+            return Clusters(columns=tuple((name, _labels(codes, all_seen=False)) for name, codes in parts), given=True)
+        shared = ((name, _shared(codes, all_seen=False)) for name, codes in parts)
+        return Clusters(columns=tuple((name, codes) for name, codes in shared if codes is not None), given=False)
 
 
 def one_row_a_run(frame: pd.DataFrame) -> bool:

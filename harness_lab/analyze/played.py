@@ -42,6 +42,8 @@ class Played:
         Each metric in its display unit, NaN: unknown.
     clusters : Clusters
         Columns by which runs of one policy may resemble each other.
+    mine : mapping of str to Clusters
+        The same in the rows of each policy.
     """
 
     runs: pd.DataFrame
@@ -50,6 +52,7 @@ class Played:
     at: Mapping[str, Ints]
     metrics: Mapping[str, Floats]
     clusters: Clusters
+    mine: Mapping[str, Clusters]
 
     @classmethod
     def of(cls, runs: pd.DataFrame, cluster: str | None) -> Played:
@@ -62,17 +65,20 @@ class Played:
         for name, mine in rows.items():
             at[name][key[mine]] = mine
         once = cluster == AUTO and len(column(runs, "scenario").unique()) < 2  # a policy has each run once
+        clusters = Clusters.of(runs.drop(columns="run") if once else runs, cluster)
         return cls(
             runs=runs, names=tuple(rows), rows=rows, at=at,
             metrics={name: numbers(runs, name) * display(name)[1] for name in METRICS},
-            clusters=Clusters.of(runs.drop(columns="run") if once else runs, cluster),
+            clusters=clusters, mine={name: clusters.within(part) for name, part in rows.items()},
         )  # fmt: skip
 
     def known(self, name: str, values: Floats) -> tuple[Floats, npt.NDArray[Any] | None]:
         """Return a quantity in the runs of a policy where it is known, and the cluster of each."""
-        mine = self.rows[name]
-        mine = mine[~np.isnan(values[mine])]
-        return values[mine], self.clusters.choose(values[mine], mine)[1]
+        found = values[self.rows[name]]
+        seen = ~np.isnan(found)
+        if seen.all():
+            return found, self.mine[name].choose(found)[1]
+        return found[seen], self.mine[name].choose(found[seen], seen)[1]
 
     def shared(self, names: Sequence[str]) -> list[Ints]:
         """Return the rows of the runs that all these policies have, for each, in the first one's order."""

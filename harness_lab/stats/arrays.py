@@ -85,3 +85,17 @@ def flags(values: npt.ArrayLike, *, n: int, what: str) -> Bools:
     if array.shape != (n,) or array.dtype != np.bool_:
         raise InputError(what, expected=f"one boolean for each of {n} values", got=f"{array.dtype} {array.shape}")
     return array
+
+
+def dot(left: Floats, right: Floats) -> float:
+    """Return the sum of the products of two arrays, shape (n,) each, without BLAS.
+
+    BLAS hands long ones to threads of its own; where other work holds the cores, the call waits for them, which was
+    seen to take a hundred times as long as the sum itself.
+
+    Examples
+    --------
+    >>> dot(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+    11.0
+    """
+    return float(np.einsum("i,i->", left, right))

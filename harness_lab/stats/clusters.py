@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from harness_lab.stats.arrays import Floats, Ints, codes, sample
+from harness_lab.stats.arrays import Floats, Ints, codes, dot, sample
 from harness_lab.stats.estimates import NotEstimable
 
 MIN_EFFECTIVE_CLUSTERS = 5.0
@@ -111,7 +111,7 @@ def share_effect(hits: Floats, sizes: Floats) -> ClusterEffect:
 
 def _effect(sizes: Floats, icc: float) -> ClusterEffect:
     n = int(sizes.sum())
-    mean_size = float(sizes @ sizes) / n if n else 1.0
+    mean_size = dot(sizes, sizes) / n if n else 1.0
     design = 1 + (mean_size - 1) * icc
     return ClusterEffect(
         n=n, clusters=sizes.size, effective_clusters=effective_clusters(sizes), icc=icc, design_effect=design,
@@ -121,7 +121,7 @@ def _effect(sizes: Floats, icc: float) -> ClusterEffect:
 
 def effective_clusters(sizes: Floats) -> float:
     """Return how many clusters of equal size count as much as clusters of these `sizes`."""
-    return float(sizes.sum() ** 2 / (sizes @ sizes)) if sizes.size else 0.0
+    return float(sizes.sum() ** 2 / dot(sizes, sizes)) if sizes.size else 0.0
 
 
 def too_few_clusters(clusters: int, effective: float, *, tail: float = 1.0) -> NotEstimable | None:
@@ -155,21 +155,21 @@ def variance_of_mean(values: Floats, group: Ints) -> float:
     """
     residual = np.bincount(group, weights=values - values.mean()) / values.size
     k = residual.size
-    return float(residual @ residual) * k / (k - 1)
+    return dot(residual, residual) * k / (k - 1)
 
 
 def variance_of_share(hits: Floats, sizes: Floats) -> float:
     """Return :func:`variance_of_mean` of values that are 0 or 1; arguments as for :func:`share_effect`."""
     n, k = float(sizes.sum()), sizes.size
     residual = (hits - hits.sum() / n * sizes) / n
-    return float(residual @ residual) * k / (k - 1)
+    return dot(residual, residual) * k / (k - 1)
 
 
 def _icc(means: Floats, sizes: Floats, *, within: float) -> float:
     """Correlation within clusters, from their means and the sum of squares within."""
     n, k = float(sizes.sum()), sizes.size
-    between = float(sizes @ (means - float(sizes @ means) / n) ** 2) / (k - 1)
+    between = dot(sizes, (means - dot(sizes, means) / n) ** 2) / (k - 1)
     within /= n - k
-    typical = (n - float(sizes @ sizes) / n) / (k - 1)
+    typical = (n - dot(sizes, sizes) / n) / (k - 1)
     whole = between + (typical - 1) * within
     return min(max((between - within) / whole, 0.0), 1.0) if whole > 0 else 0.0

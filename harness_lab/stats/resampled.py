@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 MAX_DENSE_CELLS: Final = 1_000_000
 """Up to so many (cluster, class) cells a dense product is faster than a sparse one."""
+MAX_UNITS: Final = 1_000
+"""More clusters are put into so many sets at random, and whole sets are drawn."""
 _CLASSES: Final = 400
 
 
@@ -61,7 +63,8 @@ def resampled_incidence(x: Floats, ended: Bools, mine: Bools, group: Ints, *, dr
     """Resample whole clusters [1]_.
 
     Values are first put into at most 400 classes: for a standard error that is exact enough, and the work no longer
-    grows with the number of distinct values.
+    grows with the number of distinct values. Sets of clusters are as independent as clusters; with a thousand of them
+    the standard error is known to 2 %, which is less than what 200 resamples leave open (5 %).
 
     Parameters
     ----------
@@ -75,8 +78,11 @@ def resampled_incidence(x: Floats, ended: Bools, mine: Bools, group: Ints, *, dr
         Number of resamples, and the seed.
     """
     edges = np.unique(at_shares(x, np.linspace(0, 1, _CLASSES + 1)))
+    rng = np.random.default_rng(draws[1])
     k, count = int(group.max()) + 1, draws[0]
-    weight = np.random.default_rng(draws[1]).multinomial(k, np.full(k, 1 / k), size=count).astype(np.float64)
+    if k > MAX_UNITS:
+        group, k = (rng.permutation(k) % MAX_UNITS)[group], MAX_UNITS
+    weight = rng.multinomial(k, np.full(k, 1 / k), size=count).astype(np.float64)
     last = np.searchsorted(x, edges, side="right")
     place = np.repeat(np.arange(edges.size), np.diff(last, prepend=0))
     whole, over, done = _counts(group, place, (np.ones(x.size, dtype=np.bool_), ended, mine), weight, edges.size)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -157,6 +158,14 @@ def test_the_evidence_id_depends_on_the_rows_and_not_on_their_order(values: list
     one, other = (floors(it).records()[0]["evidence_id"] for it in (frame, mixed))
     assert one == other
     assert floors(rows([*values, 7])).records()[0]["evidence_id"] != one
+
+
+def test_the_evidence_id_is_the_same_wherever_the_rows_were_put_together_from() -> None:
+    frame = rows([7, 5, 6]).astype({"run": "string"})
+    lines = ["r0|0|||completed||7", "r1|0|||completed||5", "r2|0|||completed||6"]
+    wanted = hashlib.sha256("\n".join([str(floors(frame).paths[0].key), *lines]).encode()).hexdigest()[:16]
+    parts = pd.concat([frame.iloc[2:], frame.iloc[:2]], ignore_index=True)  # a column in several chunks
+    assert [floors(it).records()[0]["evidence_id"] for it in (frame, parts)] == [wanted, wanted]
 
 
 def test_a_path_without_evidence_has_no_floor_and_says_why() -> None:
