@@ -138,7 +138,8 @@ class CapCheck:
             "Estimates from stopped runs take it that a run's limit says nothing about how much it would have used. "
             "Where harder tasks get larger limits that is wrong, and quantiles come out too high. Two tests look for "
             "it: whether limits go with a group, and whether runs of large limits differ already below the smallest "
-            "one. The second sees dependence on what no column records. Worst-case bounds hold in any case, and are "
+            "one. The second sees dependence on what no column records. Holm: p-values are made larger for the number "
+            "of tests, so that looking often finds nothing by itself. Worst-case bounds hold in any case, and are "
             "wide.\n"
             "Next: estimate by the group that the limits depend on, or record a sample of runs without limits."
         )

@@ -132,16 +132,22 @@ class CeilingChoice:
 
     def explain(self) -> str:
         """Return what the ceiling means, what it does not, and what to do next."""
-        return (
+        promise = (
             f"With {percent(self.confidence)} confidence at least {percent(self.target)} of further runs like these "
-            f"complete within the ceiling. Failed runs count as not completing, so a target above the share that "
+            "complete within the ceiling."
+            if self.ceiling is not None
+            else f"No ceiling is given: these runs cannot promise {percent(self.target)} with that confidence."
+        )
+        return (
+            f"{promise} Failed runs count as not completing, so a target above the share that "
             "completes at all cannot be met by any ceiling. Runs that a limit stopped are allowed for: they would have "
             "used more. The largest target supported is what so many runs, or so many clusters of them, can promise at "
             "this confidence: more runs raise it, a higher ceiling does not. "
             "It is assumed that runs do not adapt to the limit, and that further runs are like these. Runs of one "
             "user, repository or session resemble each other and are counted as clusters; a team is a group to be "
             "told apart (by=) and no cluster, unless cluster= names it.\n"
-            "A ceiling also destroys spend: what the runs that it cuts had used before. curve() shows both sides.\n"
+            "A ceiling avoids what the runs that it cuts would still have spent, and sinks what they had spent before: "
+            "that bought nothing. Intervals of shares are at 95 %.\n"
             f"Next: {self._next()}"
         )
 
@@ -151,6 +157,10 @@ class CeilingChoice:
                 "no run has a known cost. A ceiling on prompt tokens (channel input) needs none; recompute(), or "
                 "harness-lab read --recompute, makes costs of tokens by list prices."
             )
+        if self.ceiling is None and self.largest_target:
+            return f"ask for {percent(self.largest_target)} or less, or read more runs."
+        if self.ceiling is None:
+            return "read more runs, of more users, repositories or sessions where these are the clusters."
         return "check the choice on runs that it was not made from (by cluster, and earlier against later)."
 
     def _line(self) -> str:

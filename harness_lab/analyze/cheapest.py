@@ -152,7 +152,7 @@ class CheapestCeiling:
             "Runs that another limit stopped count as not completing, as they would again; those that a limit of this "
             "channel stopped are made up for by weight, up to where a tenth would not have been stopped. "
             "Agents are taken as oblivious.\n"
-            "The minimum is flat: every ceiling in the range that cannot be told apart is as good a choice.\n"
+            "Of the ceilings that cannot be told apart, each is as good a choice.\n"
             "Next: ceiling_curve(...) for the delivered runs that the choice cuts."
         )
 
@@ -160,9 +160,14 @@ class CheapestCeiling:
         if isinstance(self.saving.interval, NotEstimable) and self.ceiling is None and self.cost.value is None:
             return f"{self.channel}: no choice; {self.saving.interval}"
         alike = ""
-        if self.alike is not None:
-            alike = f", not to be told from {' to '.join(amount(self.column, end) for end in self.alike)}"
-        chosen = "no ceiling" if self.ceiling is None else f"ceiling {amount(self.column, self.ceiling)}"
+        if self.alike is not None and self.alike[0] < self.alike[1]:
+            ends = " to ".join(amount(self.column, end) for end in self.alike)
+            alike = f" (any from {ends} cannot be told from it)"
+        chosen = "no ceiling" if self.ceiling is None else f"a ceiling of {amount(self.column, self.ceiling)}"
+        if self.ceiling is not None and self.ceiling == float(self.curve["ceiling"].max()):
+            chosen = (
+                f"the largest ceiling that can be judged, {amount(self.column, self.ceiling)}, and so none below it,"
+            )
         tried = "" if self.beyond is None else f" Above {amount(self.column, self.beyond)} nothing is known."
         idle = ""
         if len(self.curve) and self.curve["completed_share"].iloc[int(self.curve["cost_usd"].argmin())] < 0.05:

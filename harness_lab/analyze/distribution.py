@@ -227,19 +227,27 @@ class SettlementDistribution:
 
     def explain(self) -> str:
         """Return what the figures mean, what a naive reading would say instead, and what to do next."""
-        naive = ", ".join(
-            f"{name}: {'none' if value is None else amount(self.column, value)}" for name, value in self.naive().items()
-        )
         return (
             f"A quantile q is the amount within which a share q of all {self.level}s has completed. A failed or "
             "cancelled one never completes; one that a limit stopped would have used more, how much is not known; so "
             "nothing is said beyond what was reached. It is assumed that limits did not depend on how hard the task "
             "was, and that runs do not adapt to them.\n"
-            f"Here the median is: {self._line(0.5)}\nNaive readings of the median, each wrong in its way: {naive}.\n"
+            f"{self._naive()}"
             "Clusters: rows of one user, repository or session are not independent; with too few of them there is no "
-            "interval (cluster=None gives one that speaks only of these very groups).\n"
+            "interval (cluster=None gives one that speaks only of these very groups). Effective n is how many "
+            "independent rows would tell as much.\n"
             "Next: ceiling(...) for the smallest limit that lets a stated share complete."
         )
+
+    def _naive(self) -> str:
+        """Set the median beside naive readings of it, where those differ."""
+        readings = self.naive()
+        if len(set(readings.values())) < 2:
+            return ""
+        naive = ", ".join(
+            f"{name}: {'none' if value is None else amount(self.column, value)}" for name, value in readings.items()
+        )
+        return f"Here the median is: {self._line(0.5)}\nNaive readings of it, each wrong in its way: {naive}.\n"
 
     def _caps(self) -> str:
         if self.caps < 2 or not self.sample.stopped.any():

@@ -145,25 +145,33 @@ class Drift:
 
     def summary(self) -> str:
         """Return what moved, in plain text."""
+        return notes_below(self.text())
+
+    def text(self) -> str:
+        """Return the summary with the basis of each figure behind it, for a longer text."""
         by = "" if self.cluster is None else f", clustered by {self.cluster}"
         lines = [f"{self.rows[0]:,} earlier rows against {self.rows[1]:,} later ones{by}."]
         lines += filter(None, [overlap_text(self.shared, self.later_nodes)])
-        lines += [f"- moved: {one}" for one in self.moved] or ["- nothing is seen to have moved."]
         open_ = [one for one in self.moves if one.moved(self.confidence) is None]
-        lines += [f"- cannot be said: {one.column} of {label(one.group)} ({one.difference.interval})" for one in open_]
+        whole = len(open_) < len(self.moves)
+        none = "- nothing is seen to have moved." if whole else "- whether anything moved cannot be said."
+        lines += [f"- moved: {one}" for one in self.moved] or [none]
+        for one in open_:
+            group = f" of {label(one.group)}" if one.group else ""
+            lines.append(f"- cannot be said: {one.column}{group} ({one.difference.interval})")
         lines += [f"- context: {one}" for one in self.contexts]
         lines += [f"- only in the later set: {label(key)}" for key in self.appeared]
         lines += [f"- only in the earlier set: {label(key)}" for key in self.vanished]
-        return notes_below("\n".join([*lines, *self._since()]))
+        return "\n".join([*lines, *self._since()])
 
     def explain(self) -> str:
         """Return what the tests mean, what they do not, and what to do next."""
         return (
             "Each quantity is held against its earlier values by rank (the middle) and by the share beyond the 0.95 "
             "quantile (the tail, on which ceilings rest), over whole clusters; 'moved' allows for the "
-            f"{len(self.moves)} comparisons (Holm), so that the chance of any false alarm stays below "
-            f"{percent(1 - self.confidence)}. What is not seen to have moved may still have moved within its interval. "
-            "Runs that a limit stopped enter at what they had used: other limits look like a drift too.\n"
+            f"{len(self.moves)} comparisons (Holm's correction of p), so that the chance of any false alarm stays "
+            f"below {percent(1 - self.confidence)}. What is not seen to have moved may still have moved within its "
+            "interval. Runs that a limit stopped enter at what they had used: other limits look like a drift too.\n"
             "Next: spend_split(old, new) says how much of a change of spend is mix, tokens or price; check_config(...) "
             "says which tuned value it makes stale."
         )

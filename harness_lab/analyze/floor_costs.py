@@ -89,7 +89,7 @@ class FloorCosts:
                 f"{words} {_shown(row[name], row[f'{name}_low'], row[f'{name}_high'])}"
                 for name, words in (("falsely_refused", "falsely refuses"), ("doomed_through", "lets doomed through"))
             ]
-            lines.append(f"- floor {row['floor']:,.0f}: {'; '.join(parts)}")
+            lines.append(f"- floor {row['floor']:,.0f} tokens: {'; '.join(parts)}")
         return "\n".join(lines)
 
     def explain(self) -> str:
@@ -229,5 +229,4 @@ def _row(
 def _shown(value: float, low: float, high: float) -> str:
     if np.isnan(value):
         return "nobody (there are none)"
-    ends = "no interval" if np.isnan(low) else f"[{percent(low)}, {percent(high)}]"
-    return f"{percent(value)} {ends}"
+    return f"{percent(value)}{', no interval' if np.isnan(low) else f' [{percent(low)}, {percent(high)}]'}"

@@ -59,7 +59,7 @@ class Symptom:
 
     def __str__(self) -> str:
         money = "" if self.spend_usd is None else f"; spent {dollars(self.spend_usd)}"
-        return f"{self.what} ({self.where}): {self.count:,}, {self.found}{money}"
+        return f"{self.what} ({self.where}): {self.count:,}, a share of {self.found}{money}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from harness_lab.analyze.drift import Drift
+    from harness_lab.analyze.drift import Drift, Moved
     from harness_lab.analyze.frames import Data
     from harness_lab.analyze.spend import SpendSplit
 
@@ -132,7 +132,7 @@ class ConfigCheck:
         order = ("stale", "unknown", "holds")
         lines += [f"- {one}" for one in sorted(self.checked, key=lambda one: order.index(one.status))]
         if self.drift is not None:
-            lines += ["", self.drift.summary()]
+            lines += ["", self.drift.text()]
         if self.split is not None:
             lines += ["", self.split.summary()]
         if self.parts is not None:
@@ -195,7 +195,7 @@ def check_config(
     moved, split = None, None
     if reference is not None:
         moved = drift(reference, against, confidence=1 - alpha, cluster=cluster)
-        checked += [_assumption(one.column, one.moved(1 - alpha), str(one), one.found.n_new) for one in moved.moves]
+        checked += [_assumption(one, alpha) for one in moved.moves]
         try:
             split = spend_split(reference, against, cluster=cluster)
         except InputError:
@@ -213,10 +213,14 @@ def _of_group(
     return ConfigCheck(checked=tuple(found), drift=None, split=None, rows=len(nodes))
 
 
-def _assumption(column: str, moved: bool | None, found: str, n: int) -> Checked:
+def _assumption(one: Moved, alpha: float) -> Checked:
+    moved = one.moved(1 - alpha)
     status: Status = "unknown" if moved is None else "stale" if moved else "holds"
-    what = f"the records behind the config are still typical in {column}"
-    return Checked(what=what, status=status, found=found, n=n, suggestion="choose again from newer records")
+    what = f"{one.column}, against the records behind the config"
+    found = str(one).removeprefix(f"{one.column}: ")
+    return Checked(
+        what=what, status=status, found=found, n=one.found.n_new, suggestion="choose again from newer records"
+    )
 
 
 def _newer(provenance: Any, against: Data, reference: Data | None) -> list[Checked]:

@@ -90,7 +90,8 @@ def _agree(given: set[str]) -> None:
     """Raise where an option would be ignored in silence."""
     for one, others in _ALONE.items():
         if one in given and others & given:
-            raise InputError(one, expected="no other question beside it", got=", ".join(sorted(others & given)))
+            expected = "a target alone beside it" if one == "--simulate" else "no other question beside it"
+            raise InputError(one, expected=expected, got=", ".join(sorted(others & given)))
     for one, other in _NEEDS.items():
         if one in given and other not in given:
             raise InputError(one, expected=f"{other} beside it", got="none")

@@ -96,7 +96,7 @@ class RaceResult:
         return (
             "Kim's and Nelson's sequential procedure on common random numbers: a policy is out once it is further "
             "behind than chance explains. It promises the choice, not the figures seen on the way.\n"
-            "Next: confirm(...) or another seed for the winner's own figures."
+            "Next: simulate the winner under another seed for its own figures."
         )
 
     def __repr__(self) -> str:

@@ -96,7 +96,8 @@ def _useless(x: Floats, y: Floats) -> str:
 
 def _enough(table: Floats, out: Mapping[str, str], metric: str) -> None:
     """Raise where too few runs, inputs or values are left."""
-    left = "; ".join(f"{name}: {why}" for name, why in out.items())
+    reasons = set(out.values())
+    left = reasons.pop() if len(reasons) == 1 else "; ".join(f"{name}: {why}" for name, why in out.items())
     if table.shape[1] < 2 or len(table) < MIN_RUNS:
         got = left or f"{len(table)} such runs"
         raise InputError("settlements", expected=f"at least {MIN_RUNS} runs of known inputs that vary", got=got)

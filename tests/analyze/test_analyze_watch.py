@@ -187,7 +187,7 @@ def test_a_config_past_its_date_is_stale() -> None:
 
 def test_with_a_reference_the_drift_says_why() -> None:
     found = check_config(config(), runs(300, seed=1, scale=3.0), reference=runs(300))
-    assert any("typical in cost_nusd" in one.what for one in found.stale)
+    assert any("cost_nusd, against the records" in one.what for one in found.stale)
     assert found.split.effects["price"].low > 0
     assert "price per token" in found.summary()
 

@@ -94,7 +94,7 @@ def test_inputs_that_cannot_be_ranked_are_named_with_the_reason() -> None:
 @pytest.mark.parametrize(
     ("data", "inputs", "says"),
     [
-        (runs(), ("input_total",), "input_total: the same in every run"),
+        (runs(), ("input_total",), "the same in every run"),
         (runs().assign(cost_nusd=5), ("calls",), "a metric that varies"),
         (runs(20), ("calls",), "at least 50 runs"),
     ],
