@@ -7,12 +7,13 @@ say; how the run ended is written down by :meth:`Conversation.finish`, whatever 
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from harness_lab.agents.approvals import PendingApproval, decided
 from harness_lab.agents.arguments import misfit
 from harness_lab.agents.client import ModelRequest, ModelResponse, ToolCall
-from harness_lab.agents.errors import AgentError, not_available
+from harness_lab.agents.errors import AgentError, cause_of, not_available
 from harness_lab.agents.offers import authorized, failed_text, offered_to, result_text, spec_of
 from harness_lab.agents.ports import Call, Children, Work
 from harness_lab.agents.session import RunRow
@@ -115,7 +116,7 @@ class Conversation:
             return (yield from self._turns())
         except Exception as error:
             self.error = error
-            return _FAILED
+            return replace(_FAILED, cause=cause_of(error, answered=self.response is not None))
 
     def request(self, *, model: str, last: bool = False, held: Amounts = NOTHING_HELD) -> ModelRequest:
         """Return the next request; made when the call is sent, so the readout is that of this moment.

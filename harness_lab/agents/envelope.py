@@ -29,24 +29,35 @@ _STOPS: Final = {
     Code.TIME_EXHAUSTED: Outcome.EXHAUSTED,
     Code.SPEND_UNKNOWN: Outcome.EXHAUSTED,
     Code.BUDGET_EXHAUSTED: Outcome.EXHAUSTED,
+    Code.DEADLINE: Outcome.EXHAUSTED,
+    Code.ACCOUNT_UNAVAILABLE: Outcome.FAILED,  # no verdict: asking again may succeed
 }
 
 _SAID_WHOLLY: Final = frozenset(
-    {*_STOPS, Code.CALL_REFUSED, Code.ACCOUNT_UNAVAILABLE} - {Code.BUDGET_EXHAUSTED},
+    {*_STOPS, Code.CALL_REFUSED} - {Code.BUDGET_EXHAUSTED, Code.DEADLINE},
 )
 """Codes whose detail is the whole reason; that of others only says whose limit it is."""
 
 
 def outcome_of_refusal(refusal: Refusal) -> Outcome:
-    """Return how a call ended that was refused before it ran: out of budget, cancelled, or denied."""
+    """Return how a call ended that was refused before it ran: out of budget, cancelled, denied, or nobody could ask."""
     return _STOPS.get(refusal.code, Outcome.DENIED)
 
 
-def reason_of(refusal: Refusal) -> str:
-    """Return the first shortfall of a refusal in words: the limit with its figures."""
+def reason_of(refusal: Refusal, *, depth: int = 0) -> str:
+    """Return the first shortfall of a refusal in words: the limit with its figures.
+
+    Parameters
+    ----------
+    refusal : Refusal
+        The answer.
+    depth : int
+        Of the node at which the tree that was asked begins: a limit on depth is counted from there.
+    """
     first = refusal.shortfalls[0]
     if first.code is Code.MAX_DEPTH:
-        return f"subagent nesting reached the maximum depth of {MAX_LEVELS}"
+        levels = MAX_LEVELS if first.limit is None else first.limit + 1 + depth
+        return f"subagent nesting reached the maximum depth of {levels}"
     return first.detail if first.detail and first.code in _SAID_WHOLLY else str(first)
 
 
@@ -115,7 +126,7 @@ class SubagentResult:
         Of the whole tree so far.
     started : bool
         Whether the child ran at all.
-    error : Exception or None
+    error : BaseException or None
         The error of a failed child, for the operator; never part of what a model sees.
     warnings : tuple of str
         Of the grants of its start and of its last call, for the operator too.
@@ -130,7 +141,7 @@ class SubagentResult:
     reason: str | None = None
     usage: RunUsage = NOTHING
     started: bool = False
-    error: Exception | None = None
+    error: BaseException | None = None
     warnings: tuple[str, ...] = ()
 
     @property
@@ -153,6 +164,8 @@ class SubagentResult:
             return f"The [{self.subagent}] subagent did not run: {why}."
         if self.outcome is Outcome.FAILED:
             return f"The [{self.subagent}] subagent failed: {why}."
+        if self.outcome is Outcome.DENIED:
+            return f"The [{self.subagent}] subagent was denied what it wanted to do: {why}."
         return f"The [{self.subagent}] subagent stopped early: {why}. Partial answer: {self.content}"
 
     def to_dict(self) -> dict[str, Any]:

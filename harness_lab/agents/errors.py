@@ -5,9 +5,10 @@ A limit that says no is a value (an outcome, a finish reason); these are misconf
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from harness_lab.errors import HarnessLabError
+from harness_lab.outcome import Cause
 
 AgentCode = Literal[
     "mode_not_configured",
@@ -42,6 +43,26 @@ class AgentError(HarnessLabError):
 
     def __str__(self) -> str:
         return f"{self.message} {self.detail}" if self.detail else self.message
+
+
+VERDICTS: Final = frozenset({"call_not_authorized", "tool_not_available"})
+"""Codes that say no to what a run wanted to do: asking for it again would get the same answer."""
+
+
+def cause_of(error: Exception, *, answered: bool) -> Cause:
+    """Return what an error that ended a run is put down to.
+
+    Parameters
+    ----------
+    error : Exception
+        The error.
+    answered : bool
+        Whether the model had answered already: a tool that is not there was then its idea, and not the config's.
+    """
+    code = error.code if isinstance(error, AgentError) else None
+    if code == "call_not_authorized":
+        return Cause.USER
+    return Cause.MODEL if code == "tool_not_available" and answered else Cause.INFRASTRUCTURE
 
 
 def not_authorized(tool: str) -> AgentError:

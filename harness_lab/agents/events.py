@@ -83,14 +83,14 @@ class RunFinished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFailed:
-    """A run has failed. `failure` is the error's code or class: an error's text may hold words of the model.
+    """A run has failed. `failure` is a code or a class: an error's text may hold words of the model.
 
     Parameters
     ----------
     run_id, session_key : str
         Which run, in which session.
     failure : str
-        The error's code or class.
+        The error's code or class; the code of the limit whose account could not be asked.
     steps, tree_steps : int
         Model calls of the run and of the whole tree so far.
     at : str

@@ -147,9 +147,9 @@ class Harness:
                 end = await self._think(node, record, brain())
             else:
                 end = await self._until_deadline(node, deadline, record, brain()) or _LATE
-        except Exception as error:
-            end, record.error = _BROKE, error
-            if record.parent is None or isinstance(error, SimulationError):
+        except BaseException as error:
+            end = _end_by(error, record)
+            if record.parent is None or isinstance(error, SimulationError) or not isinstance(error, Exception):
                 raise
         finally:
             if record.late is not None:
@@ -305,6 +305,14 @@ class Harness:
         record.close(end, self.runtime.now())
         self.sink.node(record)
         return end
+
+
+def _end_by(error: BaseException, record: NodeRecord) -> End:
+    """Return how a node ends that raised, and write the error down; being cancelled is none."""
+    if isinstance(error, CancelledError | GeneratorExit):
+        return _CANCELLED
+    record.error = error
+    return _BROKE
 
 
 async def _too_late() -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from harness_lab.agents.client import ToolCall, ToolSpec
 from harness_lab.agents.errors import not_authorized
+from harness_lab.agents.stops import as_failure, is_stop
 from harness_lab.agents.subagent_tool import SubagentTool
 from harness_lab.agents.tools import invoke, narrowed
 
@@ -62,8 +63,10 @@ async def result_text(tool: AgentTool, arguments: Mapping[str, Any]) -> str:
     try:
         result = await invoke(tool, arguments)
         return result if isinstance(result, str) else json.dumps(result)
-    except Exception as error:
-        return failed_text(error)
+    except BaseException as error:
+        if is_stop(error):
+            raise
+        return failed_text(as_failure(error))
 
 
 def failed_text(why: object) -> str:

@@ -44,7 +44,7 @@ class NodeRecord:
         The answer that kept it from starting, or that stopped it.
     late : list of Ticket or None
         Steps whose usage has not come yet; None where none ever was late.
-    error : Exception or None
+    error : BaseException or None
         What it raised, for the operator; a child's error ends the child and not its tree.
     """
 
@@ -93,7 +93,7 @@ class NodeRecord:
         self.end: End | None = None
         self.granted: Amounts | None = None
         self.refusal: Refusal | None = None
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
         self.late: list[Ticket] | None = None
         self.calls = self.attempts = self.starts = 0
         self.input_fresh = self.cache_read = self.cache_write = self.output = 0

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness_lab.agents.envelope import NOTHING, RunUsage, SubagentResult, outcome_of_refusal, reason_of
-from harness_lab.agents.errors import AgentError
+from harness_lab.agents.errors import VERDICTS, AgentError
 from harness_lab.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from harness_lab.agents.conversation import Conversation
     from harness_lab.agents.record import NodeRecord
     from harness_lab.agents.subagents import Subagent
+    from harness_lab.outcome import Refusal
 
 _CUT = frozenset({Outcome.EXHAUSTED, Outcome.TIMED_OUT, Outcome.CANCELLED})
 
@@ -81,29 +82,40 @@ class Closing:
         The provider's reason, or ours; None: failed.
     stopped_because : str or None
         Which limit cut it off; None: none did.
+    failure : str or None
+        What made it fail: an error's code or class, or the code of who could not be asked; None: it did not fail.
     """
 
     outcome: Outcome
     finish_reason: str | None
     stopped_because: str | None
+    failure: str | None = None
 
 
 def closing_of(conversation: Conversation, record: NodeRecord) -> Closing:
     """Read off how a run ended."""
     outcome = Outcome.UNKNOWN if record.end is None else record.end.outcome
+    error = conversation.error or record.error
+    if error is not None:
+        return Closing(outcome=outcome, finish_reason=None, stopped_because=None, failure=failure_of(error))
     if outcome is Outcome.AWAITING_APPROVAL and record.refusal is not None:
-        why = reason_of(record.refusal)
+        why = _reason(conversation, record.refusal)
         return Closing(outcome=outcome, finish_reason="awaiting_approval", stopped_because=why)
     if outcome is Outcome.FAILED and record.refusal is not None:
-        return Closing(outcome=outcome, finish_reason=None, stopped_because=reason_of(record.refusal))
+        why, code = _reason(conversation, record.refusal), str(record.refusal.code)
+        return Closing(outcome=outcome, finish_reason=None, stopped_because=why, failure=code)
     if outcome not in _CUT:
         return Closing(outcome=outcome, finish_reason=conversation.finish_reason, stopped_because=None)
     spoken = conversation.place.service.rules.cancel_inside == "cancelled"
     word = "cancelled" if outcome is Outcome.CANCELLED and spoken else "budget_exhausted"
     if record.refusal is not None:
-        return Closing(outcome=outcome, finish_reason=word, stopped_because=reason_of(record.refusal))
+        return Closing(outcome=outcome, finish_reason=word, stopped_because=_reason(conversation, record.refusal))
     why = "the time limit was reached" if outcome is Outcome.TIMED_OUT else "the run was cancelled"
     return Closing(outcome=outcome, finish_reason=word, stopped_because=why)
+
+
+def _reason(conversation: Conversation, refusal: Refusal) -> str:
+    return reason_of(refusal, depth=conversation.place.tree.depth)
 
 
 def response_of(conversation: Conversation, record: NodeRecord) -> AgentResponse:
@@ -143,7 +155,7 @@ def result_of(subagent: Subagent, conversation: Conversation, record: NodeRecord
     )
 
 
-def failure_of(error: Exception) -> str:
+def failure_of(error: BaseException) -> str:
     """Return what may be said of an error: its code, else its class; its text may hold anything."""
     return error.code if isinstance(error, AgentError) else type(error).__name__
 
@@ -152,10 +164,11 @@ def _verdict(conversation: Conversation, record: NodeRecord) -> tuple[Outcome, s
     rules = conversation.place.service.rules
     error = conversation.error or record.error
     if error is not None:
-        return Outcome.FAILED, failure_of(error)
+        verdict = isinstance(error, AgentError) and error.code in VERDICTS
+        return (Outcome.DENIED if verdict else Outcome.FAILED), failure_of(error)
     closing = closing_of(conversation, record)
     if closing.outcome is Outcome.DENIED and record.refusal is not None:
-        return outcome_of_refusal(record.refusal), reason_of(record.refusal)
+        return outcome_of_refusal(record.refusal), _reason(conversation, record.refusal)
     if closing.outcome is Outcome.AWAITING_APPROVAL:
         waits = rules.approval == "awaiting_approval"
         return (Outcome.AWAITING_APPROVAL, "it waits for a person's approval") if waits else (Outcome.COMPLETED, None)

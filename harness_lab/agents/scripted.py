@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from harness_lab.agents.client import ModelRequest
 
-Line = ModelResponse | Exception
+Line = ModelResponse | BaseException
 
 
 class ScriptedClient:
@@ -20,7 +20,7 @@ class ScriptedClient:
 
     Parameters
     ----------
-    script : sequence of ModelResponse or Exception
+    script : sequence of ModelResponse or BaseException
         The lines, for every model that has none of its own.
     by_model : mapping of str to sequence
         Lines of single models.
@@ -59,7 +59,7 @@ class ScriptedClient:
             raise LookupError(f"the script has no line left for model {request.model}")
         line = script[0] if self._repeat and len(script) == 1 else script.pop(0)
         await asyncio.sleep(0)  # as a real client: others go on meanwhile
-        if isinstance(line, Exception):
+        if isinstance(line, BaseException):
             raise line
         return line
 

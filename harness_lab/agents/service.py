@@ -12,7 +12,7 @@ from harness_lab.agents.envelope import RunUsage
 from harness_lab.agents.errors import not_permitted
 from harness_lab.agents.events import Event, Events, RunFailed, RunFinished, RunStarted
 from harness_lab.agents.place import Place, new_run_id
-from harness_lab.agents.response import closing_of, failure_of, response_of
+from harness_lab.agents.response import closing_of, response_of
 from harness_lab.agents.rules import OURS, AgentRules, rules_named
 from harness_lab.agents.runner import SubagentRunner
 from harness_lab.agents.runtime_limits import RuntimeLimits, groups_of
@@ -238,14 +238,14 @@ class AgentRuntime:
         """Write the run record, and tell of the end; a run that waits for a person has none yet."""
         session, closing = conversation.session, closing_of(conversation, record)
         if session.run is not None:
-            error = conversation.error
+            error = conversation.error or record.error
             session.run = replace(
                 session.run,
                 status=closing.outcome.value,
-                finish_reason=None if error is not None else closing.finish_reason,
+                finish_reason=closing.finish_reason,
                 stopped_because=closing.stopped_because,
                 tool_calls=tuple(conversation.called),
-                failure=None if error is None else failure_of(error),
+                failure=closing.failure,
                 failure_detail=None if error is None else str(error),
                 warnings=record.all_warnings,
             )
@@ -256,11 +256,11 @@ class AgentRuntime:
 def _end_of(conversation: Conversation, record: NodeRecord) -> Event:
     place, closing = conversation.place, closing_of(conversation, record)
     usage, tree = place.tree.usage(place.path), RunUsage.of_tree(place.tree.ledger.ledger)
-    if conversation.error is not None:
+    if closing.outcome is Outcome.FAILED:
         return RunFailed(
             run_id=place.run_id,
             session_key=conversation.session.key,
-            failure=failure_of(conversation.error),
+            failure=closing.failure or closing.outcome.value,
             steps=usage.steps,
             tree_steps=tree.steps,
             at=_now(),

@@ -9,6 +9,7 @@ from harness_lab.agents.client import ModelResponse, reply_of, reply_of_error
 from harness_lab.agents.context_ledger import ContextLedger
 from harness_lab.agents.envelope import NOTHING, RunUsage
 from harness_lab.agents.loop import Harness
+from harness_lab.agents.stops import as_failure, is_stop
 from harness_lab.budget.run import MAX_LEVELS
 from harness_lab.errors import InputError
 from harness_lab.outcome import CHANNELS
@@ -152,10 +153,12 @@ class Tree:
             request = speaker.request(model=call.model, last=call.kind == "wrap-up", held=held)
             response = _response(await speaker.place.service.client.complete(request))
             reply = reply_of(response)
-        except Exception as error:
+        except BaseException as error:
+            if is_stop(error):
+                raise
             self._speaking.pop(call.key, None)
-            speaker.failure, speaker.response = error, None
-            return reply_of_error(error)
+            speaker.failure, speaker.response = as_failure(error), None
+            return reply_of_error(speaker.failure)
         del self._speaking[call.key]
         speaker.response = response
         if response.served_model is not None:

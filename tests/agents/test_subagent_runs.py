@@ -84,7 +84,7 @@ def test_a_child_has_its_own_modes_tools_never_its_parents() -> None:
     )
     _send(runtime)
     assert [(h["outcome"], h["reason"], h["retryable"]) for h in _handed(runtime)] == [
-        ("failed", "tool_not_available", True)
+        ("denied", "tool_not_available", False)
     ]
 
 
