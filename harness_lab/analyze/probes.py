@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from harness_lab.analyze.floors import PATH, UNKNOWN, Floors, floors
-from harness_lab.analyze.frames import Data, Floats, column, nodes_of, numbers
+from harness_lab.analyze.frames import Bools, Data, Floats, column, nodes_of, numbers
 from harness_lab.errors import InputError
 from harness_lab.stats.estimates import percent
 from harness_lab.stats.quantiles import wilks_n
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from harness_lab.floors import FloorKey
     from harness_lab.settlements import Settlements
 
-Why = Literal["unmeasured", "stale", "thin"]
+Why = Literal["unmeasured", "stale", "thin", "unnamed"]
 CONFIDENCE: Final = 0.95
 _USD: Final = 1e9
+_UNPRICED: Final = "no run of this path has a recorded cost"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,15 +38,18 @@ class Probe:
     ----------
     key : FloorKey
         The path.
-    why : {"unmeasured", "stale", "thin"}
-        No eligible settlement; none that is young enough, and what is stale counts for nothing; or too few for the
-        coverage that is wanted.
+    why : {"unmeasured", "stale", "thin", "unnamed"}
+        No eligible settlement; none that is young enough, and what is stale counts for nothing; too few for the
+        coverage that is wanted; or the records do not name what would run it.
     runs : int
         Cheap runs that are needed, in clusters of their own (users, repositories) where the path's are known.
     low_usd, usual_usd : float or None
         What one would cost, dollars: the cheapest recorded run, and the median. None: nothing is recorded to go by.
     priced_by : str
         Which recorded runs that rests on, with their number; or what is missing.
+    missing : tuple of str
+        What the records do not name, ``backend`` or ``model``: nobody can run the path before they do. Its `runs` are
+        those that it needs then, beside what is recorded. Empty: it is named.
     """
 
     key: FloorKey
@@ -54,6 +58,7 @@ class Probe:
     low_usd: float | None
     usual_usd: float | None
     priced_by: str
+    missing: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         if self.low_usd is None or self.usual_usd is None:
@@ -61,7 +66,10 @@ class Probe:
         else:
             low, usual = self.low_usd * self.runs, self.usual_usd * self.runs
             cost = f"about ${low:,.2f} to ${usual:,.2f} ({self.priced_by})"
-        return f"{self.key}: {self.why}; {self.runs} run(s), {cost}"
+        if not self.missing:
+            return f"{self.key}: {self.why}; {self.runs} run(s), {cost}"
+        then = f"then {self.runs} run(s), {cost}" if self.runs else "then none is needed"
+        return f"{self.key}: its records name no {' and no '.join(self.missing)}; {then}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -76,14 +84,20 @@ class ProbePlan:
         Share of future runs that each floor is then to hold for, with 95 % confidence.
     measured : int
         Paths that need none.
-    unnamed : int
-        Recorded paths without a backend or a model: nobody can say how to run them, so none is planned.
+    to_name : tuple of Probe
+        Recorded paths without a backend or a model: nobody can say how to run them, so they are not among `probes`,
+        and no cost of theirs is in the total.
     """
 
     probes: tuple[Probe, ...]
     coverage: float
     measured: int
-    unnamed: int = 0
+    to_name: tuple[Probe, ...] = ()
+
+    @property
+    def unnamed(self) -> int:
+        """How many paths have to be named first."""
+        return len(self.to_name)
 
     @property
     def total_usd(self) -> tuple[float, float]:
@@ -92,14 +106,15 @@ class ProbePlan:
         return sum(low for low, _ in known), sum(usual for _, usual in known)
 
     def records(self) -> list[dict[str, Any]]:
-        """Return one row per path: its key, and the fields of :class:`Probe`."""
+        """Return one row per path: its key, and the fields of :class:`Probe`; those that have to be named come last."""
         return [
             {
-                "agent": probe.key.agent, "backend": probe.key.backend, "model": probe.key.model,
+                "agent": probe.key.agent, "backend": _named(probe, "backend"), "model": _named(probe, "model"),
                 "context": probe.key.context, "unit": probe.key.unit, "why": probe.why, "runs": probe.runs,
                 "low_usd": probe.low_usd, "usual_usd": probe.usual_usd, "priced_by": probe.priced_by,
+                "missing": ", ".join(probe.missing) or None,
             }
-            for probe in self.probes
+            for probe in (*self.probes, *self.to_name)
         ]  # fmt: skip
 
     def to_frame(self) -> pd.DataFrame:
@@ -124,15 +139,21 @@ class ProbePlan:
 
     def summary(self) -> str:
         """Return the plan in a few lines of plain text."""
-        left = (
-            f"{self.unnamed} path(s) are recorded without a backend or a model: not planned, name them in the records."
-        )
+        left = self._to_name() if self.to_name else []
         if not self.probes:
             fine = f"All {self.measured} path(s) have a floor that is neither stale nor thin: nothing to probe."
-            return "\n".join([fine] * (self.measured > 0 or not self.unnamed) + [left] * (self.unnamed > 0))
+            return "\n".join([fine] * (self.measured > 0 or not left) + left)
         head = f"{len(self.probes)} path(s) to probe, {self.measured} need none:"
         total = f"In all {sum(probe.runs for probe in self.probes)} run(s), {self._total()}."
-        return "\n".join([head, *(f"- {probe}" for probe in self.probes), total] + [left] * (self.unnamed > 0))
+        return "\n".join([head, *(f"- {probe}" for probe in self.probes), total, *left])
+
+    def _to_name(self) -> list[str]:
+        head = f"{self.unnamed} path(s) have to be named before they can be run, and are not in the plan:"
+        how = (
+            "Name them where the records are read (--map backend=COLUMN --map model=COLUMN), or say what shall run "
+            "them (--want backend=B,model=M)."
+        )
+        return [head, *(f"- {probe}" for probe in self.to_name), how]
 
     def _total(self) -> str:
         unknown = sum(probe.low_usd is None for probe in self.probes)
@@ -161,7 +182,7 @@ class ProbePlan:
 
 _DTYPES: Final = {
     "agent": "string", "backend": "string", "model": "string", "context": "string", "unit": "string", "why": "string",
-    "runs": "Int64", "low_usd": "Float64", "usual_usd": "Float64", "priced_by": "string",
+    "runs": "Int64", "low_usd": "Float64", "usual_usd": "Float64", "priced_by": "string", "missing": "string",
 }  # fmt: skip
 
 
@@ -205,7 +226,7 @@ def plan_probes(
     needs = {
         path.key: _need(derived, path, goal) for path in derived if UNKNOWN not in (path.key.backend, path.key.model)
     }
-    unnamed = sum(1 for _ in derived) - len(needs)
+    unnamed = [_unnamed(nodes, path, _need(derived, path, goal)[1]) for path in derived if path.key not in needs]
     for key in wanted:
         if not any(_same(key, known) for known in needs):
             needs[key] = ("unmeasured", goal)
@@ -214,7 +235,8 @@ def plan_probes(
         if why is not None:
             low, usual, priced_by = _cost(nodes, key)
             probes.append(Probe(key=key, why=why, runs=runs, low_usd=low, usual_usd=usual, priced_by=priced_by))
-    return ProbePlan(probes=tuple(probes), coverage=coverage, measured=len(needs) - len(probes), unnamed=unnamed)
+    measured = len(needs) - len(probes)
+    return ProbePlan(probes=tuple(probes), coverage=coverage, measured=measured, to_name=tuple(unnamed))
 
 
 def with_results(settlements: Settlements, results: Settlements, found: Floors) -> Settlements:
@@ -247,6 +269,27 @@ def _need(found: Floors, path: PathFloor, goal: int) -> tuple[Why | None, int]:
     return ("thin", missing) if missing > 0 else (None, 0)
 
 
+def _unnamed(nodes: pd.DataFrame, path: PathFloor, runs: int) -> Probe:
+    """Return what a path needs whose records do not say what ran it; its own runs are all that tell its cost."""
+    key = path.key
+    missing = tuple(name for name in ("backend", "model") if getattr(key, name) == UNKNOWN)
+    own = np.ones(len(nodes), dtype=bool)
+    for name in PATH:
+        value = None if name in missing else getattr(key, name)
+        found = column(nodes, name).astype("string")
+        own &= (found.isna() if value is None else found == value).fillna(value=False).to_numpy(dtype=bool)
+    low, usual, priced_by = _costs([(own, "of this path")], numbers(nodes, "cost_nusd")) or (None, None, _UNPRICED)
+    return Probe(
+        key=key, why="unnamed", runs=runs, low_usd=low, usual_usd=usual, priced_by=priced_by, missing=missing
+    )  # fmt: skip
+
+
+def _named(probe: Probe, name: str) -> str | None:
+    """Return a part of a path's key, None where its records do not name it."""
+    found: str = getattr(probe.key, name)
+    return None if name in probe.missing else found
+
+
 def _same(asked: FloorKey, known: FloorKey) -> bool:
     if (asked.backend, asked.model, asked.context) != (known.backend, known.model, known.context):
         return False
@@ -261,8 +304,14 @@ def _cost(nodes: pd.DataFrame, key: FloorKey) -> tuple[float | None, float | Non
     if key.agent is not None:
         own = on_path & (column(nodes, "agent").astype("string") == key.agent)
         nearest[:1] = [(own, "of this path"), (on_path, "of other agents on its backend and model")]
+    masks = [(rows.fillna(value=False).to_numpy(dtype=bool), words) for rows, words in nearest]
+    return _costs(masks, cost) or (None, None, f"no run of {key.model} has a recorded cost")
+
+
+def _costs(nearest: Sequence[tuple[Bools, str]], cost: Floats) -> tuple[float, float, str] | None:
+    """Return the least and the usual cost of the first rows of which any has one, and which they are."""
     for rows, words in nearest:
-        known: Floats = cost[rows.fillna(value=False).to_numpy(dtype=bool) & ~np.isnan(cost) & (cost > 0)]
+        known: Floats = cost[rows & ~np.isnan(cost) & (cost > 0)]
         if known.size:
             return float(known.min()) / _USD, float(np.median(known)) / _USD, f"n = {known.size} run(s) {words}"
-    return None, None, f"no run of {key.model} has a recorded cost"
+    return None

@@ -118,12 +118,39 @@ def test_a_plan_that_makes_no_sense_is_refused_in_one_line(
         plan_probes(table(rows("pi/a", 1)), coverage=1.5)
 
 
-def test_paths_without_a_backend_are_said_not_to_be_planned() -> None:
+def test_paths_that_the_records_do_not_name_say_what_they_need() -> None:
     unnamed = rows("pi/a", 3, backend=None)
-    told = plan_probes(table(unnamed)).summary()
-    assert told == "1 path(s) are recorded without a backend or a model: not planned, name them in the records."
-    assert plan_probes(table(unnamed, rows("pi/b", 3))).summary().endswith(told)
-    assert "without a backend" not in plan_probes(table(rows("pi/b", 14))).summary()
+    plan = plan_probes(table(unnamed))
+    assert plan.summary().splitlines() == [
+        "1 path(s) have to be named before they can be run, and are not in the plan:",
+        "- unknown / a (context unknown, input-total): its records name no backend; then 11 run(s), about $0.11 to "
+        "$0.22 (n = 3 run(s) of this path)",
+        "Name them where the records are read (--map backend=COLUMN --map model=COLUMN), or say what shall run them "
+        "(--want backend=B,model=M).",
+    ]
+    assert (plan.unnamed, plan.probes, plan.total_usd) == (1, (), (0, 0))
+    both = plan_probes(table(unnamed, rows("pi/b", 3)))
+    assert both.summary().splitlines()[-3:] == plan.summary().splitlines()
+    assert "have to be named" not in plan_probes(table(rows("pi/b", 14))).summary()
+
+
+def test_a_path_that_is_not_named_and_measured_needs_its_name_only() -> None:
+    (probe,) = plan_probes(table(rows("pi/a", 14, model=None, agent="w"))).to_name
+    assert (probe.missing, probe.runs) == (("model",), 0)
+    assert str(probe).endswith("its records name no model; then none is needed")
+
+
+def test_paths_to_be_named_are_in_json_without_the_name_they_lack(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table(rows("pi/a", 3, backend=None, model=None), rows("pi/b", 2)).to_parquet(tmp_path / "x.parquet")
+    with pytest.raises(SystemExit):
+        main(["floors", str(tmp_path / "x.parquet"), "--plan-probes", "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert [(row["backend"], row["model"], row["why"], row["runs"], row["missing"]) for row in told] == [
+        ("pi", "b", "thin", 12, None),
+        (None, None, "unnamed", 11, "backend, model"),
+    ]
 
 
 def test_a_path_of_an_agent_is_priced_by_its_own_runs() -> None:
