@@ -7,6 +7,7 @@ floats exist only at the surface.
 from __future__ import annotations
 
 import time
+from numbers import Real
 from operator import index
 from typing import NewType, Protocol
 
@@ -99,9 +100,9 @@ def ns(seconds: float, *, what: str = "seconds") -> int:
     InputError
         If `seconds` is not a finite number.
     """
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or seconds != seconds or abs(seconds) > 9e9:
+    if isinstance(seconds, bool) or not isinstance(seconds, Real) or seconds != seconds or abs(seconds) > 9e9:
         raise InputError(what, expected="a finite number below 9e9", got=seconds)
-    return round(seconds * NS_PER_S)
+    return round((seconds if isinstance(seconds, (int, float)) else float(seconds)) * NS_PER_S)
 
 
 def seconds(ns: int) -> float:

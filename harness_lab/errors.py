@@ -70,6 +70,22 @@ def check_kind(what: str, value: object, kind: type | tuple[type, ...], *, expec
         raise InputError(what, expected=expected, got=value)
 
 
+def check_text(what: str, value: object, *, empty: bool = True) -> None:
+    """Refuse what is no text, or none that UTF-8 can hold (half a surrogate pair): it could not be written down.
+
+    Raises
+    ------
+    InputError
+        If it is not, or is empty where it may not be.
+    """
+    if not isinstance(value, str) or not (value or empty):
+        raise InputError(what, expected="text" if empty else "some text", got=value)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InputError(what, expected="text that UTF-8 can hold", got=value) from None
+
+
 def _shown(got: object) -> str:
     try:
         shown = repr(got)

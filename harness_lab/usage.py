@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
+from numbers import Real
 from operator import index
 
 from harness_lab.errors import InputError
@@ -48,12 +49,11 @@ def count(what: str, value: object, *, maximum: int = MAX_COUNT) -> int:
 
 
 def _whole(value: object) -> int | None:
-    if isinstance(value, float):
-        return int(value) if value.is_integer() else None
     try:
         return index(value)  # type: ignore[arg-type]
     except TypeError:
-        return None
+        number = float(value) if isinstance(value, Real) else float("nan")
+        return int(number) if number.is_integer() else None
 
 
 def optional_count(what: str, value: object, *, maximum: int = MAX_COUNT) -> int | None:
@@ -77,7 +77,8 @@ def nusd(usd: object, *, what: str = "cost_usd") -> int:
     True
     """
     try:
-        amount = Decimal(str(usd)) if not isinstance(usd, bool) else Decimal("NaN")
+        is_number = isinstance(usd, (Real, Decimal)) and not isinstance(usd, bool)
+        amount = Decimal(str(usd)) if is_number else Decimal("NaN")
     except (InvalidOperation, ValueError):  # no number; an int of more digits than Python writes
         amount = Decimal("NaN")
     if not amount.is_finite() or not 0 <= amount <= MAX_NUSD // NUSD_PER_USD:

@@ -202,12 +202,13 @@ class ModeRegistry:
         """
         wanted, modes = name if name is not None else self.default, self._config.get("modes")
         if not (modes is None or modes == [] or isinstance(modes, Mapping)):
-            raise _error_of(next(problems_above(self._config, wanted)))
+            first = next(problems_above(self._config, wanted))
+            raise AgentError("mode_malformed", first.text, detail=str(first))
         entry = self._modes().get(wanted)
         if entry is None:
             raise AgentError("mode_not_configured", f"Harness mode [{wanted}] is not configured.")
         for problem in problems_of(wanted, entry, self._modes()):
-            raise _error_of(problem)
+            raise AgentError("mode_malformed", problem.text, detail=str(problem))
         return _mode(wanted, entry)
 
     def all(self) -> dict[str, AgentMode]:
@@ -245,10 +246,6 @@ class ModeRegistry:
     def _modes(self) -> Mapping[Any, Any]:
         modes = self._config.get("modes")
         return modes if isinstance(modes, Mapping) else {}
-
-
-def _error_of(problem: Problem) -> AgentError:
-    return AgentError("mode_malformed", problem.text, detail=str(problem))
 
 
 def _no_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -24,8 +24,8 @@ from harness_lab.budget.durable_store import Store, Synchronous
 from harness_lab.budget.durable_view import OWN, AccountView
 from harness_lab.budget.period import PeriodLimits
 from harness_lab.clock import ns
-from harness_lab.errors import AccountUnavailable, AlreadySettled, InputError, UnknownTicket, check_kind
-from harness_lab.outcome import CALLS, Refusal, Shortfall
+from harness_lab.errors import AccountUnavailable, AlreadySettled, InputError, UnknownTicket, check_kind, check_text
+from harness_lab.outcome import CALLS, CHANNELS, Refusal, Shortfall
 from harness_lab.usage import checked_amounts, count
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ class DurableAccount(AccountView):
         periods : sequence of (PeriodLimits, str)
             Period budgets that the call counts against too, each with its group's name.
         prompt : Amounts, optional
-            What is used in any case once the call is sent, for ``unknown_usage="charge-prompt"``.
+            What is used in any case once the call is sent, for ``unknown_usage="charge-prompt"``; at most the bound.
         note : str
             Words to be kept with it.
 
@@ -175,9 +175,11 @@ class DurableAccount(AccountView):
         """
         bound = _one_call(checked_amounts("bound", bound))
         sure = _NO_PROMPT if prompt is None else checked_amounts("prompt", prompt)
-        if not isinstance(hold_id, str) or not hold_id:
-            raise InputError("hold_id", expected="some text", got=hold_id)
-        check_kind("note", note, str, expected="text")
+        for used, most, channel in zip(sure, bound, CHANNELS, strict=True):
+            if used is not None and most is not None and used > most:  # else what expires could pass the cap
+                raise InputError(f"prompt ({channel})", expected=f"at most the bound of {most:,}", got=used)
+        check_text("hold_id", hold_id, empty=False)
+        check_text("note", note)
         periods = _periods(periods)
         with self._store.transaction(_instant(now_ns)) as (db, now):
             rows = self._current(db, now)
@@ -297,7 +299,7 @@ class DurableAccount(AccountView):
         InputError
             If the reason is no text.
         """
-        check_kind("reason", reason, str, expected="text")
+        check_text("reason", reason)
         with self._store.transaction(_instant(now_ns)) as (db, now):
             rows = self._current(db, now)
             rows.reopen()
@@ -353,6 +355,7 @@ def _periods(periods: Any) -> Sequence[tuple[PeriodLimits, str]]:
         sound = isinstance(pair, (list, tuple)) and len(pair) == 2
         if not sound or not isinstance(pair[0], PeriodLimits) or not isinstance(pair[1], str):
             raise InputError("periods", expected="pairs of PeriodLimits and a group's name", got=pair)
+        check_text("periods", pair[1])
     return pairs
 
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from harness_lab.budget.durable import DurableAccount
+from harness_lab.clock import ns
 from harness_lab.errors import AccountUnavailable, InputError
 from harness_lab.outcome import Code, Refusal, Shortfall
 from harness_lab.policies.period_budget import PeriodBudgetSpec, step_bound, step_spent
@@ -86,6 +87,10 @@ class DurableAccountSpec:
             if got not in allowed:
                 raise InputError(what, expected=f"one of {', '.join(allowed)}", got=got)
         object.__setattr__(self, "periods", tuple(_period(each) for each in self.periods))
+        if ns(self.hold_s, what="hold_s") <= 0:
+            raise InputError("hold_s", expected="a number above 0", got=self.hold_s)
+        if ns(self.busy_s, what="busy_s") < 0:
+            raise InputError("busy_s", expected="a number from 0 on", got=self.busy_s)
         names = [each.name for each in self.periods]
         if len(set(names)) < len(names):
             raise InputError("periods", expected="period budgets of different names", got=names)

@@ -36,8 +36,8 @@ def money(value: object) -> int:
     381713200
     """
     try:
-        return nusd(value if not isinstance(value, str) else value.strip().removeprefix("$"))
-    except InputError:
+        return nusd(value if not isinstance(value, str) else Decimal(value.strip().removeprefix("$")))
+    except (InputError, InvalidOperation):
         raise Unfit(f"should be a finite number of dollars, at least 0{comma(value)}, got {shown(value)}") from None
 
 

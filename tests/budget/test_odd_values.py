@@ -231,3 +231,41 @@ def test_whole_numbers_of_other_kinds_are_taken_for_what_they_are(three: Any) ->
     assert counter.consume(three)
     for kept in (book.steps, pool.spent()[2], counter.used):
         assert (kept, type(kept)) == (3, int)
+
+
+@pytest.mark.parametrize("dollars", ["5", "0.5", b"1", [1], True, np.bool_(True), "", 1j])
+def test_dollars_are_numbers_and_no_text(dollars: Any) -> None:
+    with pytest.raises(InputError, match=r"^max_cost_usd: expected a finite number of dollars"):
+        RunBudget(1, dollars)
+    with pytest.raises(InputError, match=r"^max_cost_usd: expected a finite number of dollars"):
+        RunBudget.from_config({"max_cost_usd": dollars})
+    with pytest.raises(InputError, match=r"^cost_usd: expected a finite number of dollars"):
+        amounts(cost_usd=dollars)
+
+
+@pytest.mark.parametrize("two", [2, 2.0, np.int64(2), np.float64(2), np.float32(2), np.uint8(2)])
+def test_numbers_of_numpy_are_numbers_in_dollars_and_in_seconds(two: Any) -> None:
+    assert RunBudget(two, two, two).nested_within(RunBudget(9), RunLedger("r", clock=ManualClock())) == RunBudget(
+        2, 2, 2
+    )
+
+
+def test_a_durable_hold_knows_no_prompt_above_its_bound_and_no_name_that_cannot_be_written(tmp_path: Any) -> None:
+    account = DurableAccount.create(
+        tmp_path / "a.db", amounts(cost_usd=1), now_ns=0, hold_seconds=1, unknown_usage="charge-prompt"
+    )
+    half = amounts(cost_usd=0.5)
+    with pytest.raises(
+        InputError, match=r"^prompt \(cost\): expected at most the bound of 500,000,000, got 2000000000$"
+    ):
+        account.hold("a", half, 1, prompt=amounts(cost_usd=2))
+    for what, name, note in (("hold_id", "\ud800", ""), ("note", "a", "\udfff")):
+        with pytest.raises(InputError, match=f"^{what}: expected text that UTF-8 can hold"):
+            account.hold(name, half, 1, note=note)
+    with pytest.raises(InputError, match=r"^reason: expected text that UTF-8 can hold"):
+        account.reopen("\ud800", now_ns=1)
+    assert not account.balance().held[-1]
+    assert account.hold("a", half, 1, prompt=half).id == "a"  # type: ignore[union-attr]
+    account.expire(2 * 10**9)
+    assert account.balance().spent[-1] == 500_000_000
+    account.close()
