@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness_lab.analyze.frames import Bools, Floats, column, is_false, is_true, numbers, text, text_codes
+from harness_lab.analyze.frames import Bools, Floats, column, is_false, is_true, known, numbers, text, text_codes
 from harness_lab.analyze.grouping import CANDIDATES, choose_cluster
 from harness_lab.outcome import UNITS
 from harness_lab.stats.estimates import percent
@@ -127,7 +127,8 @@ def gather(
     at = np.flatnonzero(chosen & ~np.isnan(values))
     served = text(rows.head(1), "served_model")
     rows = rows[[name for name in rows.columns if name in EVIDENCE or name in CANDIDATES or name == cluster]]
-    mine, amounts = (rows, values) if at.size == len(rows) else (rows.iloc[at], values[at])
+    lead = bool(at.size) and int(at[-1]) == at.size - 1  # then nothing has to be moved
+    mine, amounts = (rows.iloc[: at.size] if lead else rows.iloc[at]), values[at]
     least = np.partition(amounts, 1)[:2].astype(np.int64).tolist() if at.size > 1 else amounts.astype(np.int64).tolist()
     name, labels = choose_cluster(mine, amounts, cluster)
     groups = None if labels is None else int(np.count_nonzero(np.bincount(labels)))
@@ -141,7 +142,7 @@ def gather(
         coverage=coverage_of_minimum(worth, CONFIDENCE) if worth else None,
         p_next_below=p_next_below(worth) if worth else None,
         measured_ns=_newest(mine), evidence_id=_digest(mine, amounts, key) if at.size else "",
-        sources=tuple(sorted(str(name) for name in column(mine, "source").dropna().unique())),
+        sources=tuple(sorted(mine["source"].dropna().astype(str).unique())) if known(mine, "source") else (),
         notes=(
             *([f"{unknown} eligible row(s) of unknown usage left out"] if unknown else []),
             *(notes if at.size else [f"no eligible settlement among {len(rows)} row(s)"]),
@@ -179,14 +180,13 @@ def _lowest_note(least: list[int], row: pd.DataFrame, n: int) -> list[str]:
 
 
 def _newest(mine: pd.DataFrame) -> int | None:
-    start = column(mine, "start_ns").dropna()
-    return int(start.max()) if len(start) and column(mine, "policy").isna().all() else None
+    return int(mine["start_ns"].max()) if known(mine, "start_ns") and not known(mine, "policy") else None
 
 
 def _digest(mine: pd.DataFrame, amounts: Floats, key: str) -> str:
     """Return a digest of the rows that does not depend on their order."""
     names = ("run", "node", "policy", "scenario", "outcome", "start_ns")
-    parts = [_words(column(mine, name)) for name in names]
+    parts = [_words(mine, name) for name in names]
     parts.append(pa.array(amounts.astype(np.int64)).cast(pa.large_string()))
     joined = pc.binary_join_element_wise(*parts, pa.scalar("|", type=pa.large_string()))
     if isinstance(joined, pa.ChunkedArray):  # a column of a frame that was put together from several
@@ -196,7 +196,7 @@ def _digest(mine: pd.DataFrame, amounts: Floats, key: str) -> str:
     return hashlib.sha256(f"{key}\n".encode() + whole[0].as_buffer()).hexdigest()[:16]
 
 
-def _words(series: pd.Series[Any]) -> Any:
-    if series.isna().all():
+def _words(mine: pd.DataFrame, name: str) -> Any:
+    if not known(mine, name):
         return pa.scalar("", type=pa.large_string())
-    return pa.array(series.astype("string").fillna("").array, type=pa.large_string())
+    return pa.array(mine[name].astype("string").fillna("").array, type=pa.large_string())

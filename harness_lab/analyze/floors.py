@@ -273,7 +273,7 @@ def floors(
     keys = [name for name in PATH if name in by]
     paths = tuple(
         _path(dict(zip(keys, key, strict=True)), rows, unit=unit, cluster=cluster)
-        for key, rows in parts_by(nodes, keys)
+        for key, rows in parts_by(nodes, keys, first=told["_chosen"] & ~np.isnan(told["_tokens"]))
         if len(rows)
     )
     after = None if stale_after is None else round(stale_after.total_seconds()) * 1_000_000_000

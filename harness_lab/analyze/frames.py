@@ -103,6 +103,11 @@ def column(frame: pd.DataFrame, name: str) -> pd.Series[Any]:
     return pd.Series(pd.NA, index=frame.index, dtype=dtype, name=name)
 
 
+def known(frame: pd.DataFrame, name: str) -> bool:
+    """Whether any row says something in a column."""
+    return name in frame.columns and bool(frame[name].notna().any())
+
+
 def numbers(frame: pd.DataFrame, name: str) -> Floats:
     """Return a numeric column as float64, unknown as NaN.
 
@@ -157,6 +162,8 @@ def row_codes(frame: pd.DataFrame, by: Sequence[str]) -> Ints:
     mixed = np.zeros(len(frame), dtype=np.int64)
     several = False
     for name in by:
+        if not known(frame, name):
+            continue
         part = np.asarray(pd.factorize(column(frame, name), use_na_sentinel=False)[0], dtype=np.int64)
         if not part.any():  # one value: it tells nothing apart
             continue
@@ -179,13 +186,15 @@ def group_codes(frame: pd.DataFrame, by: Sequence[str]) -> tuple[Ints, list[tupl
     return codes, [tuple(None if pd.isna(part) else part for part in key) for key in keys]
 
 
-def parts_by(frame: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
-    """Yield (key, rows) for each group, in order of appearance."""
+def parts_by(
+    frame: pd.DataFrame, by: Sequence[str], *, first: Bools | None = None
+) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
+    """Yield (key, rows) for each group, in order of appearance; the rows of `first`, if given, lead in their group."""
     codes, keys = group_codes(frame, by)
     if len(keys) == 1:
         yield keys[0], frame.reset_index(drop=True)
         return
-    order = np.argsort(codes, kind="stable")
+    order = np.argsort(codes if first is None else 2 * codes + ~first, kind="stable")
     bounds = np.searchsorted(codes[order], np.arange(len(keys) + 1))
     together = frame.take(order)  # moved once, so that each group is a slice
     for number, key in enumerate(keys):

@@ -17,8 +17,8 @@ from scipy.sparse import coo_array
 if TYPE_CHECKING:
     from harness_lab.stats.arrays import Bools, Floats, Ints
 
-MAX_DENSE_CELLS: Final = 1_000_000
-"""Up to so many (cluster, class) cells a dense product is faster than a sparse one."""
+MAX_CELLS_A_RUN: Final = 2
+"""Up to so many (cluster, class) cells for each run a dense product is faster than a sparse one."""
 MAX_UNITS: Final = 1_000
 """More clusters are put into so many sets at random, and whole sets are drawn."""
 _CLASSES: Final = 400
@@ -110,7 +110,7 @@ def _counts(
 ) -> tuple[Floats, ...]:  # fmt: skip
     """Return how many runs of each class each resample has, shape (resamples, classes); exact whole numbers."""
     k = weight.shape[1]
-    if k * classes > MAX_DENSE_CELLS:
+    if k * classes > MAX_CELLS_A_RUN * group.size:
         return tuple(_sparse(group[part], place[part], weight, classes) for part in which)
     cell = group * classes + place
     tables = [np.bincount(cell[part], minlength=k * classes).reshape(k, classes) for part in which]

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from harness_lab.errors import InputError
 from harness_lab.stats import NotEstimable, cumulative_incidence, incidence_quantile, kaplan_meier, quantile
+from harness_lab.stats.resampled import MAX_UNITS, resampled_incidence
 
 
 def test_a_curve_with_failures_and_a_stop_worked_by_hand() -> None:
@@ -119,3 +120,13 @@ def test_intervals_cover_under_failures_and_stops(clustered: bool) -> None:
 @pytest.mark.parametrize("clustered", [False, True])
 def test_intervals_cover_under_failures_and_stops_in_many_repetitions(clustered: bool) -> None:
     assert _covers(clustered=clustered, repetitions=2000, seed=2) >= 0.935
+
+
+def test_many_clusters_are_drawn_in_sets_and_their_variance_stays_theirs() -> None:
+    """Pairs of equal runs: at the median the incidence varies as that of half as many independent runs."""
+    pairs = 4 * MAX_UNITS
+    x = np.repeat(np.arange(pairs, dtype=np.float64), 2)
+    ended = np.ones(x.size, dtype=np.bool_)
+    found = resampled_incidence(x, ended, ended, np.repeat(np.arange(pairs), 2), draws=(400, 0))
+    middle = int(np.searchsorted(found.edges, pairs / 2))
+    assert found.variance[middle] == pytest.approx(0.25 / pairs, rel=0.3)
