@@ -148,15 +148,20 @@ class CeilingChoice:
             "told apart (by=) and no cluster, unless cluster= names it.\n"
             "A ceiling avoids what the runs that it cuts would still have spent, and sinks what they had spent before: "
             "that bought nothing. Intervals of shares are at 95 %.\n"
-            f"Next: {self._next()}"
+            f"{self._no_cost()}Next: {self._next()}"
+        )
+
+    def _no_cost(self) -> str:
+        if self.channel != "cost" or self.sample.n:
+            return ""
+        return (
+            "No run has a known cost. A ceiling on prompt tokens (channel input) needs none; recompute(), or "
+            "harness-lab read --recompute, makes costs of tokens by list prices.\n"
         )
 
     def _next(self) -> str:
         if self.channel == "cost" and not self.sample.n:
-            return (
-                "no run has a known cost. A ceiling on prompt tokens (channel input) needs none; recompute(), or "
-                "harness-lab read --recompute, makes costs of tokens by list prices."
-            )
+            return f'ceiling(settlements, "input", target={self.target:g}).'
         if self.ceiling is None and self.largest_target:
             return f"ask for {percent(self.largest_target)} or less, or read more runs."
         if self.ceiling is None:

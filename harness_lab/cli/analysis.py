@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness_lab.cli.output import Json, named_by_unit, show
+from harness_lab.cli.output import Json, named_by_unit, show, with_next
 from harness_lab.cli.prices import read_table
 from harness_lab.cli.records import load
 from harness_lab.errors import InputError
 
 if TYPE_CHECKING:
-    from harness_lab.analyze import SpendSplit
+    import pandas as pd
+
+    from harness_lab.analyze import ConfigCheck, SpendSplit
+    from harness_lab.export import TunedConfig
 
 Records = Annotated[Path, typer.Argument(help="Settlements (Parquet), or records in a known format.")]
 By = Annotated[list[str] | None, typer.Option("--by", help="Column whose groups are taken apart; repeat.")]
@@ -43,9 +46,28 @@ def check(
         "drift": None if found.drift is None else found.drift.to_frame(),
         **_spend(found.split),
     }
-    show(f"{found.summary()}\n\n{found.explain()}", data, as_json=as_json)
+    show(f"{found.summary()}\n\n{_after_check(found, tuned, against)}", data, as_json=as_json)
     if found.stale:
         sys.exit(1)
+
+
+def _after_check(found: ConfigCheck, tuned: TunedConfig, against: Path) -> str:
+    """Return what the verdict means, with the next command: choose again, or check again later."""
+    promises = [one.target_share for one in tuned.evidence if one.target_share is not None]
+    if found.stale and promises:
+        ask = ["ceiling", against, "--target", promises[0], "--write", "newer.json"]
+        return with_next(found.explain(), *ask, why="the same promise from the newer records (channel cost)")
+    return with_next(found.explain(), "quality", against, why="what in the newer records bends this; check again later")
+
+
+def _after_steps(text: str, file: Path, frame: pd.DataFrame, policy: str | None) -> str:
+    """Name a search over the limits that were stepped, from half to twice each."""
+    knobs: list[str] = []
+    for name, value in dict(zip(frame["limit"], frame["before"], strict=True)).items():
+        low, high = (round(value / 2), round(value * 2)) if float(value).is_integer() else (value / 2, value * 2)
+        knobs += ["--knob", f"{name}={low}:{max(high, low + 1)}"]
+    which = [] if policy is None else ["--policy", policy]
+    return with_next(text, "tune", file, *which, *knobs, why="several limits at once") if knobs else text
 
 
 def drift(
@@ -70,7 +92,8 @@ def drift(
         "moves": found.to_frame(), "contexts": contexts, **_spend(split),
         "later_nodes": found.later_nodes, "shared_nodes": found.shared,
     }  # fmt: skip
-    show(f"{text}\n\n{found.explain()}", data, as_json=as_json)
+    more = with_next(found.explain(), "ceiling", new, "--target", 0.9, why="a ceiling from the later records")
+    show(f"{text}\n\n{more}", data, as_json=as_json)
 
 
 def _spend(split: SpendSplit | None) -> dict[str, object]:
@@ -86,7 +109,8 @@ def limits(records: Records, by: By = None, as_json: Json = False) -> None:
     from harness_lab.analyze import limit_report
 
     found = limit_report(load(records, by=by), by=by)
-    show(f"{found.summary()}\n\n{found.explain()}", found.to_frame(), as_json=as_json)
+    more = with_next(found.explain(), "ceiling", records, "--curve", why="what every ceiling on cost would have done")
+    show(f"{found.summary()}\n\n{more}", found.to_frame(), as_json=as_json)
 
 
 def steps(
@@ -103,7 +127,8 @@ def steps(
     experiment = load_experiment(file)
     experiment = experiment if runs is None else replace(experiment, runs=runs)
     found = one_step_more(experiment, policy=policy, step=step)
-    show(f"{found.summary()}\n\n{found.explain()}", found.to_frame(), as_json=as_json)
+    frame = found.to_frame()
+    show(f"{found.summary()}\n\n{_after_steps(found.explain(), file, frame, policy)}", frame, as_json=as_json)
 
 
 def best(
@@ -140,7 +165,10 @@ def price(
     from harness_lab.analyze import flat_price
 
     found = flat_price(load(records, by=by), margin=margin, price_usd=price_usd, month_runs=month_runs, by=by)
-    show(f"{found.summary()}\n\n{found.explain()}", found.to_frame(), as_json=as_json)
+    more = with_next(
+        found.explain(), "ceiling", records, "--curve", why="what would cut the tail that the loss comes from"
+    )
+    show(f"{found.summary()}\n\n{more}", found.to_frame(), as_json=as_json)
     if found.cost.value is None and not found.parts:
         raise typer.Exit(1)
 
@@ -163,4 +191,5 @@ def reprice(
     prices = from_genai_prices(names) if table is None else read_table(table)
     found = again(data, prices, models=model, batch_share=batch_share, cache_hit=cache_hit, by=by)
     answer = {"figures": found.to_frame(), "shares": found.shares, "notes": found.notes, "prices": prices.source}
-    show(f"{found.summary()}\n\n{found.explain()}", answer, as_json=as_json)
+    more = with_next(found.explain(), "price", records, why="a flat price per run, at the recorded costs")
+    show(f"{found.summary()}\n\n{more}", answer, as_json=as_json)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness_lab.cli.ids import runs_of
-from harness_lab.cli.output import Json, by_group, show
+from harness_lab.cli.output import Json, by_group, show, with_next
 from harness_lab.cli.records import load
 from harness_lab.cli.tuned import write_config
 from harness_lab.errors import InputError
 
 if TYPE_CHECKING:
+    from harness_lab.analyze import CeilingChoice
     from harness_lab.settlements import Settlements
 
 Records = Annotated[Path, typer.Argument(help="Settlements (Parquet), or records in a known format.")]
@@ -62,15 +64,15 @@ def ceiling(
     _agree({name for name, value in given.items() if value is not None})
     table, goal = load(records, by=by), TARGET if target is None else target
     if simulate:
-        _both_ways(table, channel, goal, experiment, as_json=as_json)
+        _both_ways(table, records, channel, goal, experiment, as_json=as_json)
     elif failure_usd is not None:
-        _cheapest(table, channel, failure_usd, retries or 0, by, as_json=as_json)
+        _cheapest(table, records, channel, failure_usd, retries or 0, by, as_json=as_json)
     else:
         labels = None if runaways is None else runs_of(table, _ids(runaways), what="--runaways", id_key=id_key)
         into = (
             None if write is None else partial(write_config, records=table, path=write, into=policy, key_file=key_file)
         )
-        _for_target(table, channel, goal, labels, by, into, curve=curve, as_json=as_json)
+        _for_target(table, records, channel, goal, labels, by, into, curve=curve, as_json=as_json)
 
 
 _ALONE = {
@@ -105,8 +107,8 @@ def _ids(file: Path) -> list[str]:
 
 
 def _for_target(
-    table: Settlements, channel: str, target: float, labels: list[str] | None, by: list[str] | None, write: Any, *,
-    curve: bool, as_json: bool,
+    table: Settlements, records: Path, channel: str, target: float, labels: list[str] | None, by: list[str] | None,
+    write: Any, *, curve: bool, as_json: bool,
 ) -> None:  # fmt: skip
     from harness_lab.analyze import ceiling as choose
     from harness_lab.analyze.ceiling_effect import curve_text
@@ -116,7 +118,7 @@ def _for_target(
     if write is not None and found.declined is None:
         write(found)
     parts = {label(key): part for key, part in (found.parts or {(): found}).items()}
-    text, data = f"{found.summary()}\n\n{found.explain()}", by_group(found)
+    text, data = f"{found.summary()}\n\n{_next(found, records, write)}", by_group(found)
     if not curve:
         show(text, data, as_json=as_json)
     else:
@@ -129,18 +131,51 @@ def _for_target(
         raise typer.Exit(1)
 
 
+def _next(found: CeilingChoice, records: Path, write: Any) -> str:
+    """Return what the choice means, with the next command: write it, ask for less, or look at the records."""
+    from harness_lab.analyze.tree_shape import SHAPES
+
+    if found.channel == "cost" and not found.sample.n:
+        ask = ["ceiling", records, "--channel", "input", "--target", found.target]
+        return with_next(found.explain(), *ask, why="a ceiling that needs no costs")
+    ask = ["ceiling", records, "--channel", found.channel]
+    if found.ceiling is None and found.largest_target >= 0.01:
+        share = math.floor(found.largest_target * 100) / 100
+        return with_next(found.explain(), *ask, "--target", share, why="a target that these runs do support")
+    if found.ceiling is None:
+        return with_next(found.explain(), "quality", records, why="what is missing in the records")
+    if write is not None:
+        config = write.keywords["path"]
+        return with_next(found.explain(), "check", config, "--against", records, why="and later, against newer records")
+    if found.parts or found.channel in SHAPES:
+        return with_next(found.explain(), *ask, "--target", found.target, "--curve", why="every ceiling beside it")
+    why = "as a config, to export and to check"
+    return with_next(found.explain(), *ask, "--target", found.target, "--write", "config.json", why=why)
+
+
 def _cheapest(
-    table: Settlements, channel: str, failure_usd: float, retries: int, by: list[str] | None, *, as_json: bool
+    table: Settlements,
+    records: Path,
+    channel: str,
+    failure_usd: float,
+    retries: int,
+    by: list[str] | None,
+    *,
+    as_json: bool,
 ) -> None:
     from harness_lab.analyze import cheapest_ceiling
 
     found = cheapest_ceiling(table, channel, failure_usd=failure_usd, retries=retries, by=by)  # type: ignore[arg-type]
-    show(f"{found.summary()}\n\n{found.explain()}", by_group(found), as_json=as_json)
+    why = "what each would cut, avoid and sink"
+    more = with_next(found.explain(), "ceiling", records, "--channel", channel, "--curve", why=why)
+    show(f"{found.summary()}\n\n{more}", by_group(found), as_json=as_json)
     if all(part.cost.value is None for part in (found.parts or {(): found}).values()):
         raise typer.Exit(1)
 
 
-def _both_ways(table: Settlements, channel: str, target: float, file: Path | None, *, as_json: bool) -> None:
+def _both_ways(
+    table: Settlements, records: Path, channel: str, target: float, file: Path | None, *, as_json: bool
+) -> None:
     from harness_lab.analyze.frames import stored_unit
     from harness_lab.cli.experiments import load_experiment
     from harness_lab.tune import ceiling_both_ways
@@ -153,4 +188,6 @@ def _both_ways(table: Settlements, channel: str, target: float, file: Path | Non
         "unit": stored_unit(found.replayed.column), "world": found.world, "trust": found.trust(),
         "ceilings": found.to_frame(),
     }  # fmt: skip
-    show(f"{found.summary()}\n\n{found.explain()}", data, as_json=as_json)
+    ask = ["ceiling", records, "--channel", channel, "--target", target, "--write", "config.json"]
+    more = with_next(found.explain(), *ask, why="the replayed ceiling, as a config to hold against later records")
+    show(f"{found.summary()}\n\n{more}", data, as_json=as_json)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from harness_lab.cli.output import Json, pairs, show, whole_number
+from harness_lab.cli.output import Json, pairs, show, whole_number, with_next
 from harness_lab.cli.records import load
 from harness_lab.errors import InputError
 
@@ -43,7 +43,7 @@ def floors(
         settlements = with_results(settlements, load(results), found)
         found = _derive(settlements, unit, stale_days=stale_days)
     if not probes:
-        show(f"{found.summary()}\n\n{found.explain()}", found.records(), as_json=as_json)
+        show(f"{found.summary()}\n\n{_after_floors(found, file, unit)}", found.records(), as_json=as_json)
         return
     plan = plan_probes(settlements, found, wanted=[_path(text, unit) for text in want or ()], coverage=coverage)
     show(f"{plan.summary()}\n\n{plan.explain()}", plan.records(), as_json=as_json)
@@ -88,6 +88,19 @@ def preflight(
     )
     if strict and (unmeasured or not answer.admitted):
         sys.exit(1)
+
+
+def _after_floors(found: Any, file: Path, unit: str) -> str:
+    """Return what floors mean, with the next command: an ask held against the first floor, or probes."""
+    rows = [row for row in found.records() if row["floor"] is not None and row["backend"] and row["model"]]
+    if not rows:
+        return with_next(found.explain(), "floors", file, "--plan-probes", why="which paths need cheap runs")
+    row = rows[0]
+    ask = ["preflight", "--evidence", file, "--backend", row["backend"], "--model", row["model"]]
+    ask += ["--agent", row["agent"]] if row["agent"] else []
+    ask += ["--context", row["context"]] if row["context"] else []
+    ask += [] if unit == "input-total" else ["--unit", unit]
+    return with_next(found.explain(), *ask, "--input-tokens", row["floor"], why="holds an ask against its floor")
 
 
 def _derive(settlements: Any, unit: str, *, stale_days: float | None) -> Any:

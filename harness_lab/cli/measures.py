@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from harness_lab.cli.output import Json, by_group, show
+from harness_lab.cli.output import Json, by_group, show, with_next
 from harness_lab.cli.records import load
 
 Records = Annotated[Path, typer.Argument(help="Settlements (Parquet), or records in a known format.")]
@@ -33,7 +33,7 @@ def distribution(
     parts = {label(key): part for key, part in (found.parts or {(): found}).items()} if fit else {}
     fits = {name: part.fit() for name, part in parts.items() if part.sample.n}
     told = [f"{name}: {fits[name].summary() if name in fits else 'no fit, no value is known'}" for name in parts]
-    text = "\n\n".join([found.summary(), *told, found.explain()])
+    text = "\n\n".join([found.summary(), *told, _to_ceiling(found.explain(), records, column)])
     rows = [{"group": name, **row} for name, one in fits.items() for row in one.to_frame().to_dict("records")]
     tests = {name: {"reason": one.reason, "goodness_of_fit": one.goodness()} for name, one in fits.items()}
     data = {
@@ -44,13 +44,27 @@ def distribution(
     show(text, data, as_json=as_json)
 
 
+def _to_ceiling(text: str, records: Path, column: str) -> str:
+    """Name the next step after a distribution: a ceiling on what is distributed, where there is such a channel."""
+    from harness_lab.analyze.ceilings import COLUMNS
+
+    channel = {name: key for key, name in COLUMNS.items()}.get(column)
+    if channel is None:
+        return with_next(text, "ceiling", records, "--curve", why="what every ceiling on cost would have done")
+    why = "the smallest ceiling that lets this share complete"
+    return with_next(text, "ceiling", records, "--channel", channel, "--target", 0.9, why=why)
+
+
 def symptoms(records: Records, by: By = None, as_json: Json = False) -> None:
     """Look for patterns that cost money or end runs, with what they spent."""
     from harness_lab.analyze import symptoms as find
 
     found = find(load(records, by=by), by=by)
+    more = with_next(
+        found.explain(), "limits", records, why="which limit ended how much, and what was spent without result"
+    )
     data = {"found": by_group(found), "value_is": "share of the rows", "not_looked_for": found.not_looked_for}
-    show(f"{found.summary()}\n\n{found.explain()}", data, as_json=as_json)
+    show(f"{found.summary()}\n\n{more}", data, as_json=as_json)
 
 
 def caps(
@@ -69,7 +83,12 @@ def caps(
         "dependent": found.dependent, "tests": found.tests, "unit": stored_unit(COLUMNS[found.channel]),
         "quantiles": by_group(found),
     }  # fmt: skip
-    show(f"{found.summary()}\n\n{found.explain()}", data, as_json=as_json)
+    by_what = [str(row["group"]) for row in found.tests.to_dict("records") if row["p_adjusted"] < 0.05][:1]
+    apart = ["--by", by_what[0]] if found.dependent and by_what else []
+    why = "quantiles within the groups that the limits go with" if apart else "quantiles, stopped runs allowed for"
+    column = COLUMNS[found.channel]
+    more = with_next(found.explain(), "distribution", records, "--column", column, *apart, why=why)
+    show(f"{found.summary()}\n\n{more}", data, as_json=as_json)
 
 
 def floor_costs(
@@ -82,7 +101,10 @@ def floor_costs(
     from harness_lab.analyze import floor_costs as find
 
     found = find(load(records, by=by), unit=unit, by=by)  # type: ignore[arg-type]
-    show(f"{found.summary()}\n\n{found.explain()}", by_group(found, unit=f"{unit} tokens"), as_json=as_json)
+    more = with_next(
+        found.explain(), "floors", records, "--unit", unit, why="the floor of each path, and what n supports"
+    )
+    show(f"{found.summary()}\n\n{more}", by_group(found, unit=f"{unit} tokens"), as_json=as_json)
 
 
 def holds(
@@ -100,7 +122,11 @@ def holds(
 
     found = hold_sizes(load(records, by=by), column, pool=pool, at_once=at_once, level=level, by=by)  # type: ignore[arg-type]
     rows = by_group(found, unit=stored_unit(column))
-    show(f"{found.summary()}\n\n{found.explain()}", rows, as_json=as_json)
+    ask = ["distribution", records, "--column", column, "--level", level]
+    more = with_next(
+        found.explain(), *ask, why="what one use takes; a pool that stops inside is simulated: docs/experiment.md"
+    )
+    show(f"{found.summary()}\n\n{more}", rows, as_json=as_json)
 
 
 def matters(
@@ -120,4 +146,6 @@ def matters(
         "metric": metric, "n": found.n, "clusters": found.clusters, "left_out": found.left_out, "note": found.note,
         "factors": by_group(found),
     }  # fmt: skip
-    show(f"{found.summary()}\n\n{found.explain()}", data, as_json=as_json)
+    first = str(found.frame["factor"].iloc[0])
+    more = with_next(found.explain(), "distribution", records, "--column", first, why="how the first input is spread")
+    show(f"{found.summary()}\n\n{more}", data, as_json=as_json)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import sys
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
@@ -70,6 +71,28 @@ def by_group(found: Any, **more: Any) -> list[dict[str, Any]]:
     from harness_lab.analyze.frames import label
 
     return [*rows, *({"group": label(key), "declined": why} for key, why in declined.items())]
+
+
+def with_next(text: str, *command: object, why: str) -> str:
+    r"""Put a command that can be run as it is printed where a text names the next step in Python.
+
+    Parameters
+    ----------
+    text : str
+        What a result explains; its last line begins with "Next: ".
+    command : object
+        The words after ``harness-lab``.
+    why : str
+        What the command is for; it stands behind the command as a comment.
+
+    Examples
+    --------
+    >>> print(with_next("It is so.\nNext: ceiling(...) for more.", "ceiling", "my runs.parquet", why="the ceiling"))
+    It is so.
+    Next: harness-lab ceiling 'my runs.parquet'  # the ceiling
+    """
+    before = text.rpartition("Next: ")[0]
+    return f"{before}Next: {shlex.join(['harness-lab', *map(str, command)])}  # {why}"
 
 
 def note(text: str) -> None:

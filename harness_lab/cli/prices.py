@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness_lab.cli.output import Json, by_group, show
+from harness_lab.cli.output import Json, by_group, show, with_next
 from harness_lab.cli.records import load
 from harness_lab.errors import InputError
 
@@ -76,7 +76,8 @@ def period(
         "budget_usd": budget_usd, "period_runs": period_runs, "figures": figures, "unknown_cost_runs": found.unknown,
         "gone_at_share_of_period": found.gone_at, "groups": found.groups,
     }  # fmt: skip
-    show(f"{found.summary()}\n\n{found.explain()}", answer, as_json=as_json)
+    more = with_next(found.explain(), "ceiling", records, "--curve", why="what a ceiling on single runs would do")
+    show(f"{found.summary()}\n\n{more}", answer, as_json=as_json)
 
 
 def read_table(path: Path) -> PriceTable:

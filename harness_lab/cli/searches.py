@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness_lab.cli.output import Json, named_by_unit, note, pairs, show
+from harness_lab.cli.output import Json, named_by_unit, note, pairs, show, with_next
 from harness_lab.errors import InputError
 
 if TYPE_CHECKING:
@@ -59,7 +59,10 @@ def tune(
         data = {"values": None, "why": str(none), "trials": named_by_unit(none.trials)}
         show(str(none), data, as_json=as_json)
         raise typer.Exit(1) from None
-    show(f"{found.summary()}\n\n{found.explain()}", _answer(found), as_json=as_json)
+    values = ", ".join(f"{name} = {value:g}" for name, value in found.values.items())
+    ask = ["compare", file, "--seed", found.seeds[2] + 1]
+    more = with_next(found.explain(), *ask, why=f"after {values} is put into that file as a policy of its own")
+    show(f"{found.summary()}\n\n{more}", _answer(found), as_json=as_json)
     if found.quoted["completed"].value == 0:
         note("no run completes under it: ask for completion, as in --at-least completed=0.9")
     if found.quoted["completed"].value == 0 or not found.safe:
