@@ -243,6 +243,8 @@ def _pick(
     order = sorted(places, key=lambda k: -float(found.better(first)[k].mean()))
     alike = [k for k in order if _alike(found, order[0], k, first, confidence)]
     spend = found.table["cost_nusd"].mean(axis=1)
+    if first == "cost_nusd":
+        return min(alike, key=lambda k: float(spend[k])), "least spend on fresh draws"
     rule = f"least spend among those not to be told from the best in {METRICS[first][0]} at {percent(confidence)}"
     return min(alike, key=lambda k: float(spend[k])), rule
 
