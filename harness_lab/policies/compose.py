@@ -26,6 +26,7 @@ from harness_lab.policies.protocol import (
     Use,
     Wait,
 )
+from harness_lab.policies.way_out import tried
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -138,7 +139,7 @@ class Composed:
         if above is not None and above.state == SETTLED:
             return _closed(above)
         short = self._short(ask, self._asked(ask), now)
-        return None if not short or self._may_wait(ask, short) else Refusal(short)
+        return None if not short or self._may_wait(ask, short) else Refusal(tried(ask, short, self._asked(ask), now))
 
     def settle(self, step: Ticket, use: Use, now: Time) -> None:
         """Take note that a step ended.
@@ -236,7 +237,9 @@ class Composed:
     def _not_now(self, ticket: Ticket, first: Module, modules: Sequence[Module], now: Time) -> Wait | Refusal:
         """Answer an ask that falls short, in `first` before any other."""
         short = self._short(ticket.ask, modules, now)
-        return self._wait(ticket, now, first) if self._may_wait(ticket.ask, short) else Refusal(short)
+        if self._may_wait(ticket.ask, short):
+            return self._wait(ticket, now, first)
+        return Refusal(tried(ticket.ask, short, modules, now))
 
     def _asked(self, ask: Ask) -> Sequence[Module]:
         return self._spawns if type(ask) is SpawnAsk else self._steps
@@ -351,7 +354,7 @@ class Composed:
         short = short or self._reserved(ticket, now)
         if short:
             ticket.state = SETTLED
-            self.news.append(Refused(ticket, Refusal(short)))
+            self.news.append(Refused(ticket, Refusal(tried(ask, short, modules, now))))
             return True
         ticket.state = OPEN
         for module in modules:
