@@ -38,6 +38,9 @@ _SAID_WHOLLY: Final = frozenset(
 )
 """Codes whose detail is the whole reason; that of others only says whose limit it is."""
 
+_LEDGERS: Final = "cost budget cannot be enforced"
+"""How a run's own ledger begins to say that a spend is unknown; the detail of others is only whose spend that is."""
+
 
 def outcome_of_refusal(refusal: Refusal) -> Outcome:
     """Return how a call ended that was refused before it ran: out of budget, cancelled, denied, or nobody could ask."""
@@ -58,7 +61,8 @@ def reason_of(refusal: Refusal, *, depth: int = 0) -> str:
     if first.code is Code.MAX_DEPTH:
         levels = MAX_LEVELS if first.limit is None else first.limit + 1 + depth
         return f"subagent nesting reached the maximum depth of {levels}"
-    return first.detail if first.detail and first.code in _SAID_WHOLLY else str(first)
+    own = first.code is not Code.SPEND_UNKNOWN or first.detail.startswith(_LEDGERS)
+    return first.detail if first.detail and first.code in _SAID_WHOLLY and own else str(first)
 
 
 def succeeded(outcome: Outcome) -> bool:
