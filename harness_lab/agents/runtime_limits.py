@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from harness_lab.agents.context_ledger import ChildCeilings
@@ -13,8 +14,6 @@ from harness_lab.policies.hard_cap import CallHolds
 from harness_lab.policies.shadowed import ShadowModule
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from harness_lab.agents.context_ledger import ContextLedger
     from harness_lab.agents.session import Session
     from harness_lab.clock import Time
@@ -59,6 +58,11 @@ class RuntimeLimits:
         return self._open.spec.module("shared_ledger")
 
     @property
+    def runtime_floors(self) -> Any:
+        """The runtime floors of the policy in force as data; None without any."""
+        return self._open.spec.module("runtime_floors")
+
+    @property
     def charges_hold(self) -> bool:
         """Whether the run's ledger charges a call without reported cost its worst case."""
         return self.shared_ledger is not None and self.shared_ledger.unknown_usage == "charge-hold"
@@ -98,7 +102,16 @@ class RuntimeLimits:
 
 
 def groups_of(session: Session, named: Mapping[str, str] | None) -> dict[str, str]:
-    """Return who runs a session's runs: the session, its participant by kind (``user``: ``7``), and what is named."""
+    """Return who runs a session's runs: the session, its participant by kind (``user``: ``7``), and what is named.
+
+    Raises
+    ------
+    InputError
+        If what is named is no mapping of texts to texts.
+    """
+    given = {} if named is None else named
+    if not isinstance(given, Mapping) or not all(isinstance(x, str) for pair in given.items() for x in pair):
+        raise InputError("groups", expected='names of groups by kind, such as {"team": "search"}', got=named)
     participant = session.participant
     known = {} if participant == ANYONE else {participant.type: str(participant.id)}
-    return {"session": session.key} | known | dict(named or {})
+    return {"session": session.key} | known | dict(given)

@@ -11,17 +11,19 @@ from harness_lab.agents.conversation import Conversation
 from harness_lab.agents.envelope import RunUsage
 from harness_lab.agents.errors import not_permitted
 from harness_lab.agents.events import Event, Events, RunFailed, RunFinished, RunStarted
+from harness_lab.agents.floor_units import check_units
 from harness_lab.agents.place import Place, new_run_id
 from harness_lab.agents.response import closing_of, response_of
 from harness_lab.agents.rules import OURS, AgentRules, rules_named
 from harness_lab.agents.runner import SubagentRunner
 from harness_lab.agents.runtime_limits import RuntimeLimits, groups_of
-from harness_lab.agents.session import Sessions
+from harness_lab.agents.session import Session, Sessions
+from harness_lab.agents.stops import words_of
 from harness_lab.agents.subagent_call import ask_of
 from harness_lab.agents.tools import ToolRegistry
 from harness_lab.agents.tree import Tree
 from harness_lab.budget import RunBudget, RunContext
-from harness_lab.errors import InputError
+from harness_lab.errors import InputError, check_kind
 from harness_lab.outcome import Outcome
 from harness_lab.usage import optional_count
 
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
     from harness_lab.agents.record import NodeRecord
     from harness_lab.agents.recorder import SettlementRecorder
     from harness_lab.agents.response import AgentResponse
-    from harness_lab.agents.session import Session
     from harness_lab.agents.tools import ToolAuthorizer
     from harness_lab.policies import OpenPolicy, PolicySpec, Shadowed
     from harness_lab.usage import Amounts
@@ -152,9 +153,14 @@ class AgentRuntime:
         AgentError
             ``session_locked``, ``mode_not_configured``, ``mode_malformed``, ``run_not_permitted``,
             ``tool_not_available`` or ``call_not_authorized``.
+        UnitMismatch
+            If a subagent asks in another unit than its path's floor was measured in; nothing was started.
+        InputError
+            If an argument is not of its kind; nothing has begun then.
         Exception
             Whatever the client raised; the run is failed then.
         """
+        _check_arguments(session, prompt, tool_names, context)
         mode = self.modes.resolve(session.mode)
         runtime = AsyncioRuntime()
         run_id = new_run_id() if context is None or _in_use(context) else context.root_run_id
@@ -162,8 +168,9 @@ class AgentRuntime:
             context = RunContext.root(run_id, self.root_budget(mode, session), clock=runtime)
         if context.too_deep():
             raise not_permitted(f"it is nested {context.depth} deep, at or below the fourth level")
-        tree = Tree(self, context, runtime, depth=context.depth, groups=groups_of(session, groups))
         model, model_from = self.model_of(mode, session)
+        check_units(self._limits.runtime_floors, self.modes, mode, session.provider or "unknown", model)
+        tree = Tree(self, context, runtime, depth=context.depth, groups=groups_of(session, groups))
         place = Place(
             tree=tree,
             service=self,
@@ -246,7 +253,7 @@ class AgentRuntime:
                 stopped_because=closing.stopped_because,
                 tool_calls=tuple(conversation.called),
                 failure=closing.failure,
-                failure_detail=None if error is None else str(error),
+                failure_detail=None if error is None else words_of(error),
                 warnings=record.all_warnings,
             )
         if closing.outcome is not Outcome.AWAITING_APPROVAL:
@@ -279,6 +286,17 @@ def _end_of(conversation: Conversation, record: NodeRecord) -> Event:
         at=_now(),
         warnings=record.all_warnings,
     )
+
+
+def _check_arguments(
+    session: Session, prompt: str, tool_names: Sequence[str] | None, context: RunContext | None
+) -> None:
+    check_kind("session", session, Session, expected="a Session, as runtime.sessions.session(scope) opens one")
+    check_kind("prompt", prompt, str, expected="text, empty to go on after an approval")
+    check_kind("context", context, (RunContext, type(None)), expected="a RunContext, or None for a budget of its own")
+    names = () if tool_names is None else tool_names
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise InputError("tool_names", expected="names of tools in a list, or None for all", got=tool_names)
 
 
 def _in_use(context: RunContext) -> bool:

@@ -95,14 +95,14 @@ class RuntimeFloors:
         """
         if type(ask) is not SpawnAsk or ask.parent is None or ask.floor_key is None:
             return ()
-        answer = self._held_against(ask, ask.floor_key)
+        answer = self.held_against(ask.budget, ask.floor_key)
         return () if answer is None or answer.admitted else (answer.as_shortfall(),)
 
     def warnings(self, ask: SpawnAsk, now: Time) -> tuple[str, ...]:
         """Say in one line that only stale evidence speaks for an ask that starts; nothing when that is not so."""
         if ask.parent is None or ask.floor_key is None:
             return ()
-        answer = self._held_against(ask, ask.floor_key)
+        answer = self.held_against(ask.budget, ask.floor_key)
         return () if answer is None or not answer.stale else (f"{answer} (the old floor is {answer.floor:,})",)
 
     def hold(self, ticket: Ticket, now: Time) -> None:
@@ -111,11 +111,17 @@ class RuntimeFloors:
     def settle(self, ticket: Ticket, use: Use, now: Time) -> None:
         """Settle nothing."""
 
-    def _held_against(self, ask: SpawnAsk, key: FloorKey) -> Preflight | None:
-        """Return the preflight of an ask; None when it declares no tokens in the path's unit."""
-        asked = ask.budget[CHANNELS.index(UNITS[key.unit])]
+    def held_against(self, budget: Amounts, key: FloorKey) -> Preflight | None:
+        """Return the preflight of an ask on a path; None when it declares no tokens in the path's unit.
+
+        Raises
+        ------
+        UnitMismatch
+            If the path was measured and the ask declares tokens only in units in which it was not.
+        """
+        asked = budget[CHANNELS.index(UNITS[key.unit])]
         if asked is None:
-            self._check_unit(ask.budget, key)
+            self._check_unit(budget, key)
             return None
         return preflight(self._table, key, asked, stale=self._stale)
 

@@ -11,7 +11,7 @@ import pytest
 
 from harness_lab.agents import AgentRuntime, Events, ModeRegistry, Sessions, SettlementRecorder, Subagent, ToolRegistry
 from harness_lab.agents.scripted import ScriptedClient, calls, says
-from harness_lab.errors import InputError
+from harness_lab.errors import InputError, UnitMismatch
 from harness_lab.floors import FloorKey, FloorRow, FloorTable
 from harness_lab.outcome import Outcome
 from harness_lab.policies import RuntimeFloorsSpec, compose, reservation_pool
@@ -28,8 +28,8 @@ def floors(*, stale: Any = "warn") -> PolicySpec:
 class Played:
     """One run of a lead that calls its subagent once."""
 
-    def __init__(self, policy: Any, *, asks: int = 4_000, context: str = "v2") -> None:
-        dig = {"mode": "child", "max_steps": 2, "ask": {"input": asks}}
+    def __init__(self, policy: Any, *, asks: int = 4_000, context: str = "v2", unit: str = "input") -> None:
+        dig = {"mode": "child", "max_steps": 2, "ask": {unit: asks}}
         lead = {"model": "big", "max_steps": 8, "subagents": {"dig": dig}}
         modes = ModeRegistry(
             {"default": "lead", "modes": {"lead": lead, "child": {"model": "small", "context": context}}}
@@ -58,6 +58,28 @@ def test_a_subagent_whose_ask_is_below_its_floor_is_denied_with_the_floor_named(
     assert (played.handed["outcome"], played.child) == ("denied", None)
     assert "the floor is 5,000 (n = 6), 1,000 are missing" in played.handed["reason"]
     assert Played(floors(), context="v1", asks=5_000).handed["outcome"] == "completed"
+
+
+def test_an_ask_in_another_unit_than_its_floor_is_found_before_the_run_has_cost_anything() -> None:
+    client = ScriptedClient([says("never")])
+    modes = {
+        "lead": {"subagents": {"mid": {}}},
+        "mid": {"subagents": {"dig": {"ask": {"fresh": 9_000}}}},
+        "dig": {"context": "v1"},
+    }
+    runtime = AgentRuntime(client, ModeRegistry({"default": "lead", "modes": modes}), policy=floors())
+    session = runtime.sessions.session("top").using_model("small", provider="pi")
+    with pytest.raises(UnitMismatch, match=r"^ask of subagent \[dig\] in mode \[mid\]: expected the unit in which"):
+        asyncio.run(runtime.send(session, "go"))
+    assert client.requests == []
+    assert session.messages == []
+
+
+def test_a_denial_by_floor_and_pool_names_both() -> None:
+    played = Played(compose(floors(), reservation_pool(input=3_999)), context="v1")
+    assert played.handed["outcome"] == "denied"
+    assert "below-runtime-floor" in played.handed["reason"]
+    assert "budget-exhausted" in played.handed["reason"]
 
 
 def test_stale_evidence_warns_in_the_run_record_and_in_the_events_and_not_to_the_model() -> None:
