@@ -151,7 +151,7 @@ class CheapestCeiling:
             f"{dollars(self.failure_usd)} more if none completes. {again}"
             "Runs that another limit stopped count as not completing, as they would again; those that a limit of this "
             "channel stopped are made up for by weight, up to where a tenth would not have been stopped. "
-            "Agents are taken as oblivious.\n"
+            "Agents are taken not to change what they do because of a limit.\n"
             "Of the ceilings that cannot be told apart, each is as good a choice.\n"
             "Next: ceiling_curve(...) for the delivered runs that the choice cuts."
         )

@@ -146,8 +146,8 @@ class CeilingBothWays:
             "run's use as if it could be cut anywhere. Simulation lets the real limit decide at every call; it shows "
             "overshoot, refusals and what other limits do, and rests on its world. The difference at a ceiling is what "
             "enforcement does (the same simulated runs, with the limit and read without it) plus what the world has "
-            f"otherwise than the records. Both assume oblivious agents. Differences hold together at "
-            f"{percent(self.confidence)}.\n"
+            "otherwise than the records. Both take it that agents do not react to a limit. Differences hold together "
+            f"at {percent(self.confidence)}.\n"
             "Next: put the replayed ceiling into a config (TunedConfig.from_ceiling), simulate it beside a looser one "
             "(compare), and hold both against later records (check_config)."
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -81,6 +82,11 @@ def bounds(at_least: Mapping[str, float] | None, at_most: Mapping[str, float] | 
     found = [Bound(metric=name, value=value, least=True) for name, value in (at_least or {}).items()]
     found += [Bound(metric=name, value=value, least=False) for name, value in (at_most or {}).items()]
     check_metrics([one.metric for one in found], what="constraints")
+    for one in found:
+        top = 1.0 if one.metric == "completed" else math.inf
+        if not 0 <= one.value <= top:
+            share = "a share in [0, 1]" if one.metric == "completed" else "a number of at least 0"
+            raise InputError("constraints", expected=f"{share} for {one.metric}", got=one.value)
     return tuple(found)
 
 

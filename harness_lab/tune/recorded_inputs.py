@@ -57,7 +57,10 @@ def sensitivity_of_records(
         If fewer than 50 runs have the metric and the inputs known, or the metric or every input is the same in all.
     """
     check_confidence(confidence)
+    if seed < 0:
+        raise InputError("seed", expected="a whole number of at least 0", got=seed)
     runs = run_table(settlements)
+    _known_columns(runs, inputs, metric)
     wanted = {name: numbers(runs, name) for name in dict.fromkeys(inputs)}
     y = numbers(runs, metric)
     out = {name: why for name, x in wanted.items() if (why := _useless(x, y))}
@@ -84,6 +87,16 @@ def sensitivity_of_records(
             rows, inputs, metric=metric, confidence=confidence, seed=seed, cluster=cluster,
         )),
     )  # fmt: skip
+
+
+def _known_columns(runs: pd.DataFrame, inputs: Sequence[str], metric: str) -> None:
+    """Raise for a name that is no column of numbers, or a metric that is its own input."""
+    numeric = [str(name) for name in runs.columns if pd.api.types.is_numeric_dtype(runs[name])]
+    for what, name in [*(("inputs", name) for name in inputs), ("metric", metric)]:
+        if name not in numeric:
+            raise InputError(what, expected=f"columns of numbers, such as {', '.join(numeric[:8])}", got=name)
+    if metric in inputs:
+        raise InputError("inputs", expected=f"columns other than the metric {metric}", got=metric)
 
 
 def _useless(x: Floats, y: Floats) -> str:

@@ -162,9 +162,11 @@ def tune(
     SearchStopped
         If it is interrupted (Ctrl-C); the trials that had ended are in it, and in the storage.
     """
-    wanted, limits = tuple(objectives), bounds(at_least, at_most)
+    wanted, limits = tuple(dict.fromkeys(objectives)), bounds(at_least, at_most)
     check_metrics(wanted, what="objectives")
     base = _base(experiment, policy, knobs)
+    if experiment.runs < MIN_KNOWN:
+        raise InputError("runs", expected=f"at least {MIN_KNOWN} in a trial", got=experiment.runs)
     if not wanted or trials < 1 or finalists < 1:
         raise InputError(
             "objectives, trials, finalists", expected="at least one of each", got=(wanted, trials, finalists)
@@ -230,10 +232,18 @@ def _base(experiment: Experiment, policy: str | None, knobs: Sequence[Knob]) -> 
     if policy is not None and policy not in names:
         raise InputError("policy", expected=f"one of {', '.join(names)}", got=policy)
     base = experiment.policies[-1 if policy is None else names.index(policy)]
-    known = [one.name for one in parameters(base)]
-    wrong = [knob.name for knob in knobs if knob.name not in known]
+    known = {one.name: one.value for one in parameters(base)}
+    if not known:
+        raise InputError("knobs", expected=f"numbers that the policy {base.name} sets", got="none is set")
+    names = [knob.name for knob in knobs]
+    wrong = [name for name in names if name not in known or names.count(name) > 1]
     if wrong or not knobs:
-        raise InputError("knobs", expected=f"some of {', '.join(known)} (set it first)", got=wrong)
+        raise InputError("knobs", expected=f"some of {', '.join(known)} (set it first), each once", got=wrong)
+    for knob in knobs:
+        if isinstance(known[knob.name], int) and not (isinstance(knob.low, int) and isinstance(knob.high, int)):
+            raise InputError(f"range of {knob.name}", expected="whole numbers", got=(knob.low, knob.high))
+        for end in (knob.low, knob.high):
+            variant(base, {knob.name: end}, "end of a range")  # a value that the policy refuses is refused here
     return base
 
 

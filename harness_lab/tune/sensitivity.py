@@ -189,6 +189,7 @@ def sensitivity(
     check_confidence(confidence)
     check_metrics([metric], what="metric")
     _check_factors(factors, method)
+    _check_samples(samples, method)
     names = [one.name for one in experiment.policies]
     if policy is not None and policy not in names:
         raise InputError("policy", expected=f"one of {', '.join(names)}", got=policy)
@@ -269,6 +270,14 @@ def _check_factors(factors: Mapping[str, tuple[float, float]], method: str) -> N
         raise InputError("factors", expected="ranges of multipliers, 0 < low < high", got=bad)
     if method not in ("sobol", "morris"):
         raise InputError("method", expected='"sobol" or "morris"', got=method)
+
+
+def _check_samples(samples: int, method: str) -> None:
+    """Raise for numbers of samples from which nothing, or no spread, can be told."""
+    if method == "sobol" and (samples < 2 or samples & (samples - 1)):
+        raise InputError("samples", expected="a power of two, at least 2, for Sobol", got=samples)
+    if samples < 2:
+        raise InputError("samples", expected="at least 2 trajectories for Morris", got=samples)
 
 
 def _salib(module: str) -> Any:

@@ -121,8 +121,9 @@ class StepEffects:
         return (
             f"Each step was simulated alone, on the same draws as {self.base}; the figures are paired differences with "
             f"{confidence} intervals, and 'shown' allows for all {len(self.steps)} steps and metrics together. Two "
-            "steps at once may do more or less than their sum: after one limit is raised the next one binds. "
-            "Agents are taken as oblivious.\n"
+            "steps at once may do more or less than their sum: after one limit is raised the next one binds. What has "
+            "no effect shown may have one that more runs would show. "
+            "Agents are taken not to change what they do because of a limit.\n"
             "Next: tune(experiment, ...) searches several limits at once."
         )
 
@@ -188,8 +189,10 @@ def one_step_more(
 def _chosen(base: PolicySpec, limits: Sequence[str] | None) -> list[Parameter]:
     known = {one.name: one for one in parameters(base)}
     unknown = [name for name in limits or () if name not in known]
-    if unknown or not known:
-        raise InputError("limits", expected=f"some of {', '.join(known) or 'at least one that is set'}", got=unknown)
+    if not known:
+        raise InputError("limits", expected="a policy that sets one", got=f"{base.name}, which sets none")
+    if unknown:
+        raise InputError("limits", expected=f"some of {', '.join(known)}", got=unknown)
     return [known[name] for name in (limits if limits is not None else known)]
 
 
