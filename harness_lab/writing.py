@@ -38,15 +38,15 @@ def dollars(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Write a share as a percentage: three significant digits, four above 99 %, none below a ten-thousandth of one.
+    """Write a share as a percentage: three significant digits, four above 99 %; what rounding makes of 0 is 0.
 
     Examples
     --------
-    >>> percent(0.95), percent(0.607), percent(0.9995), percent(0.0184), percent(3e-8)
-    ('95 %', '60.7 %', '99.95 %', '1.84 %', 'below 0.0001 %')
+    >>> percent(0.95), percent(0.607), percent(0.9995), percent(0.0184), percent(3e-8), percent(1e-17)
+    ('95 %', '60.7 %', '99.95 %', '1.84 %', '0.000003 %', '0 %')
     """
-    if 0 < abs(share) < 1e-6:
-        return "below 0.0001 %" if share > 0 else "above -0.0001 %"
+    if abs(share) < 1e-12:
+        return "0 %"
     digits = 4 if share > 0.99 else 3
     return f"{_plain(f'{100 * share:.{digits}g}')} %"
 
