@@ -258,7 +258,7 @@ def break_even_runs(
 
 
 def _costs(runs: pd.DataFrame, cluster: str | None) -> tuple[Floats, str | None, Ints | None]:
-    cost = numbers(runs, "cost_nusd") * 1e-9
+    cost = numbers(runs, "cost_nusd") / 1e9  # divided, 0.3 dollars are the double that is written so
     known = ~np.isnan(cost)
     name, labels = choose_cluster(runs[known], cost[known], cluster)
     return cost[known], name, labels

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 _CELLS: Final = 2_000_000
 """So many runs are played at a time."""
+_HALF_NUSD: Final = 0.5e-9
+"""Dollars: sums of whole nano-dollars differ by more, or by rounding alone."""
 _TAIL_SHARE: Final = 0.5
 """Each end takes half of its error rate; the rest allows for a tail that the records have not seen."""
 
@@ -237,7 +239,8 @@ class _Player:
         self._sizes = np.bincount(unit)
         self._members, self._first = np.argsort(unit, kind="stable"), np.cumsum(self._sizes) - self._sizes
         self._sums = np.stack([self._sizes, *(np.bincount(unit, weights=one) for one in cost)])
-        self._cost, self._budget, self._size, self._rng = cost, budget, size, rng
+        self._cost, self._size, self._rng = cost, size, rng
+        self._budget = budget + _HALF_NUSD
         self._step = np.searchsorted(starts, np.arange(size) / size, side="right") - 1
         self.units = self._sizes.size
 

@@ -196,7 +196,7 @@ class _Judge:
         if self.ceiling_usd is None:
             return _none("no ceiling at the first date")
         sample = take(runs, "cost_nusd", cluster=self._asked["cluster"])
-        done = sample.completed & (sample.amounts <= self.ceiling_usd * 1e9)
+        done = sample.completed & (sample.amounts <= round(self.ceiling_usd * 1e9))
         return share(done, confidence=self._asked["confidence"], clusters=sample.labels, method="share completed")
 
     def _table(self, place: int) -> pd.DataFrame:

@@ -64,3 +64,13 @@ def test_any_costs_give_an_answer_or_a_reason_and_no_warning(costs: list) -> Non
     if found.price_usd is not None:
         assert 0 <= found.loss_month.value <= 1
     assert found.summary()
+
+
+@pytest.mark.parametrize("nusd", [300_000_000, 30, 100_000_000, 123_456_789])
+def test_a_run_that_costs_just_its_price_and_runs_that_cost_just_the_budget_lose_nothing(nusd: int) -> None:
+    """In doubles 3e8 * 1e-9 is above 0.3, and three times 0.1 is too."""
+    data = runs([nusd] * 100)
+    assert flat_price(data, price_usd=nusd / 1e9).loss_run.value == 0
+    for size in (1, 3, 10):
+        found = period_budget(data, budget_usd=nusd * size / 1e9, period_runs=size, periods=20, samples=10)
+        assert (found.exceeded.value, found.blocked.value) == (0, 0)
