@@ -37,7 +37,8 @@ COLUMNS: Final[Mapping[CeilingChannel, str]] = {
     "cost": "cost_nusd", "calls": "calls", "input": "input_total", "tokens": "tokens", "time": "duration_ns",
 }  # fmt: skip
 """The run table's column that each channel limits."""
-_ALL: Final[Mapping[str, str]] = {str(name): column for name, column in (*COLUMNS.items(), *SHAPES.items())}
+COLUMN_OF: Final[Mapping[str, str]] = {str(name): column for name, column in (*COLUMNS.items(), *SHAPES.items())}
+"""The same, with what bounds a tree."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -111,7 +112,7 @@ class CeilingChoice:
     @property
     def column(self) -> str:
         """The run table's column."""
-        return _ALL[self.channel]
+        return COLUMN_OF[self.channel]
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row (or one for each group): the ceiling in `unit`, what it rests on, and what it would have done.
@@ -267,7 +268,7 @@ def ceiling(
     runs, names = _runs(settlements, channel), as_names(by)
 
     def choose(rows: pd.DataFrame, parts: Mapping[tuple[Any, ...], CeilingChoice] | None = None) -> CeilingChoice:
-        sample = take(rows, _ALL[channel], cluster=cluster)
+        sample = take(rows, COLUMN_OF[channel], cluster=cluster)
         chosen = _choose(sample, channel, target, confidence, parts)
         return chosen if runaways is None else replace(chosen, runaway=_labelled(rows, sample, runaways))
 
@@ -320,7 +321,7 @@ def ceiling_curve(
     runs, names = _runs(settlements, channel), as_names(by)
     frames = []
     for key, rows in parts_by(runs, names) if names else iter([((), runs)]):
-        sample = take(rows, _ALL[channel], cluster=cluster)
+        sample = take(rows, COLUMN_OF[channel], cluster=cluster)
         label_of = None if runaways is None else _labelled(rows, sample, runaways)
         part = _curve(sample, channel, candidates, confidence, label_of)
         for place, (name, value) in enumerate(zip(names, key, strict=True)):
@@ -331,8 +332,8 @@ def ceiling_curve(
 
 def _runs(settlements: Data, channel: str) -> pd.DataFrame:
     """Return the run table with the channel's column."""
-    if channel not in _ALL:
-        raise InputError("channel", expected=f"one of {', '.join(_ALL)}", got=channel)
+    if channel not in COLUMN_OF:
+        raise InputError("channel", expected=f"one of {', '.join(COLUMN_OF)}", got=channel)
     runs = run_table(settlements)
     return with_shape(runs, nodes_of(settlements), channel) if channel in SHAPES else runs
 
@@ -346,7 +347,7 @@ def _labelled(rows: pd.DataFrame, sample: Sample, runaways: Collection[str]) -> 
 def _curve(
     sample: Sample, channel: str, candidates: npt.ArrayLike | None, confidence: float, runaway: Bools | None
 ) -> pd.DataFrame:
-    frame = curve_rows(sample, _ALL[channel], candidates, confidence=confidence)
+    frame = curve_rows(sample, COLUMN_OF[channel], candidates, confidence=confidence)
     if channel in SHAPES:
         money = [name for name in frame.columns if name.startswith(("avoided", "sunk"))]
         frame[money] = np.nan

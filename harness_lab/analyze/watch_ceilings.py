@@ -7,30 +7,32 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from harness_lab.analyze.ceilings import COLUMNS, ceiling
+from harness_lab.analyze.ceilings import COLUMN_OF, ceiling
 from harness_lab.analyze.curve import curve_rows
 from harness_lab.analyze.frames import amount
-from harness_lab.analyze.runs import run_table
+from harness_lab.analyze.runs import EXACT, run_table
 from harness_lab.analyze.sample import Sample, take
+from harness_lab.analyze.tree_shape import SHAPES, with_shape
 from harness_lab.stats.estimates import Interval, percent
 from harness_lab.stats.shares import share
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from harness_lab.analyze.ceilings import CeilingChannel
+    from harness_lab.analyze.ceilings import CeilingChannel, TreeChannel
 
-LIMITS: Final[dict[str, tuple[CeilingChannel, float]]] = {
+LIMITS: Final[dict[str, tuple[CeilingChannel | TreeChannel, float]]] = {
     "reservation_pool.cost_usd": ("cost", 1e9), "reservation_pool.calls": ("calls", 1.0),
     "reservation_pool.input": ("input", 1.0), "reservation_pool.tokens": ("tokens", 1.0),
     "shared_ledger.max_cost_usd": ("cost", 1e9), "shared_ledger.max_steps": ("calls", 1.0),
-    "shared_ledger.max_seconds": ("time", 1e9),
+    "shared_ledger.max_seconds": ("time", 1e9), "tree_limits.max_depth": ("depth", 1.0),
+    "tree_limits.max_calls": ("starts", 1.0), "tree_limits.max_concurrent": ("concurrency", 1.0),
 }  # fmt: skip
 """Parameters that limit a whole run: the channel, and the factor from their unit to the column's."""
 
 
 def check_ceilings(config: Any, nodes: pd.DataFrame, *, alpha: float, cluster: str | None) -> list[dict[str, Any]]:
-    """Return one finding per limit of the policy that bounds a whole run."""
+    """Return one finding per limit of the policy that bounds a whole run; a number that no run reaches is none."""
     runs = run_table(nodes)
     promises = {one.value: one for one in config.evidence}
     found = []
@@ -38,17 +40,23 @@ def check_ceilings(config: Any, nodes: pd.DataFrame, *, alpha: float, cluster: s
         for name, (channel, factor) in LIMITS.items():
             kind, parameter = name.split(".")
             value = getattr(module, parameter, None) if module.kind == kind else None
-            if value is not None:
+            if value is not None and value < EXACT - 1 and _over_run(module, parameter):
                 promise = promises[name].target_share if name in promises else None
-                found.append(_check(runs, name, channel, float(value) * factor, promise, alpha, cluster))
+                shaped = with_shape(runs, nodes, channel) if channel in SHAPES else runs
+                found.append(_check(nodes, shaped, name, channel, round(value * factor), promise, alpha, cluster))
     return found
 
 
+def _over_run(module: Any, parameter: str) -> bool:
+    """Whether a limit is counted over a whole run: children at once may be counted over each parent."""
+    return parameter != "max_concurrent" or bool(module.concurrency == "tree")
+
+
 def _check(
-    runs: pd.DataFrame, name: str, channel: CeilingChannel, at: float, promise: float | None, alpha: float,
-    cluster: str | None,
+    nodes: pd.DataFrame, runs: pd.DataFrame, name: str, channel: CeilingChannel | TreeChannel, at: float,
+    promise: float | None, alpha: float, cluster: str | None,
 ) -> dict[str, Any]:  # fmt: skip
-    column = COLUMNS[channel]
+    column = COLUMN_OF[channel]
     sample = take(runs, column, cluster=cluster)
     what = f"{name} = {amount(column, at)}"
     if not sample.n:
@@ -63,7 +71,7 @@ def _check(
     if not isinstance(found.interval, Interval):
         return {"what": what, "status": "unknown", "found": words, "n": sample.n}
     broken = found.interval.high < promise
-    again = ceiling(runs, channel, target=promise, cluster=cluster) if broken else None
+    again = ceiling(nodes, channel, target=promise, cluster=cluster) if broken else None
     suggestion = (
         "" if again is None else again._line() if again.ceiling is None else f"the newer runs give {again._line()}"
     )

@@ -133,8 +133,6 @@ def _for_target(
 
 def _next(found: CeilingChoice, records: Path, write: Any) -> str:
     """Return what the choice means, with the next command: write it, ask for less, or look at the records."""
-    from harness_lab.analyze.tree_shape import SHAPES
-
     if found.channel == "cost" and not found.sample.n:
         ask = ["ceiling", records, "--channel", "input", "--target", found.target]
         return with_next(found.explain(), *ask, why="a ceiling that needs no costs")
@@ -147,7 +145,7 @@ def _next(found: CeilingChoice, records: Path, write: Any) -> str:
     if write is not None:
         config = write.keywords["path"]
         return with_next(found.explain(), "check", config, "--against", records, why="and later, against newer records")
-    if found.parts or found.channel in SHAPES:
+    if found.parts:
         return with_next(found.explain(), *ask, "--target", found.target, "--curve", why="every ceiling beside it")
     why = "as a config, to export and to check"
     return with_next(found.explain(), *ask, "--target", found.target, "--write", "config.json", why=why)

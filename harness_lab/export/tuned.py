@@ -7,10 +7,12 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
 
 from harness_lab.analyze.overlap import digest_of as digest_of
+from harness_lab.analyze.tree_shape import SHAPES
 from harness_lab.errors import InputError
 from harness_lab.export.config import TunedConfig
 from harness_lab.export.document import Evidence, Provenance
-from harness_lab.policies import PolicySpec, reservation_pool
+from harness_lab.export.targets.amounts import SAFE_INTEGER
+from harness_lab.policies import PolicySpec, reservation_pool, shared_ledger, tree_limits
 from harness_lab.stats.estimates import percent
 
 if TYPE_CHECKING:
@@ -20,10 +22,13 @@ if TYPE_CHECKING:
 
 FRESH: Final = timedelta(days=90)
 """How long evidence counts as fresh if nobody says otherwise."""
-FACTORS: Final[dict[str, float]] = {"cost": 1e9, "calls": 1, "input": 1, "tokens": 1, "time": 1e9}
+FACTORS: Final[dict[str, float]] = {
+    "cost": 1e9, "calls": 1, "input": 1, "tokens": 1, "time": 1e9, "depth": 1, "starts": 1, "concurrency": 1,
+}  # fmt: skip
 """From a policy's unit (dollars, seconds) to the table's (nano-dollars, nanoseconds)."""
 UNITS: Final[dict[str, str]] = {
     "cost": "USD", "calls": "model calls", "input": "prompt tokens", "tokens": "tokens", "time": "seconds",
+    "depth": "levels below the root", "starts": "starts below the root", "concurrency": "nodes below the root at once",
 }  # fmt: skip
 _PARAMETERS: Final[dict[str, tuple[str, ...]]] = {
     "cost": ("reservation_pool.cost_usd", "call_holds.cost_usd", "shared_ledger.max_cost_usd"),
@@ -31,6 +36,9 @@ _PARAMETERS: Final[dict[str, tuple[str, ...]]] = {
     "input": ("reservation_pool.input", "call_holds.input"),
     "tokens": ("reservation_pool.tokens", "call_holds.tokens"),
     "time": ("shared_ledger.max_seconds",),
+    "depth": ("tree_limits.max_depth",),
+    "starts": ("tree_limits.max_calls",),
+    "concurrency": ("tree_limits.max_concurrent",),
 }
 STALE_WHEN: Final = (
     "another model behind the same name, another prompt or tool set, new prices, or another mix of tasks; "
@@ -57,8 +65,9 @@ def config_of(
     records : Settlements or DataFrame
         The records that it was chosen from; their digest goes into the file.
     policy : PolicySpec, optional
-        Where the ceiling goes: into the first of its modules that has the channel for a whole run. A reservation pool
-        of its own if None.
+        Where the ceiling goes: into the first of its modules that has the channel for a whole run. If None, a policy of
+        its own: a reservation pool; a shared ledger without a limit of steps for time; tree limits for depth, starts
+        and concurrency.
     experiment : Experiment, optional
         The simulation behind it, if there was one: its digest, seed and prices go into the file.
     seed : int, optional
@@ -80,12 +89,9 @@ def config_of(
     """
     if choice.ceiling is None:
         raise InputError("choice", expected="a ceiling", got=f"declined: {choice.declined}")
-    if choice.channel not in FACTORS:
-        expected = f"a ceiling on {', '.join(FACTORS)}; give a tree limit to the policy itself"
-        raise InputError("choice", expected=expected, got=choice.channel)
     if choice.parts:
         raise InputError("choice", expected="one ceiling", got=f"one for each of {len(choice.parts)} groups")
-    base = policy if policy is not None else reservation_pool(name=f"{choice.channel} ceiling")
+    base = policy if policy is not None else _alone(choice.channel)
     name = _place(base, choice.channel)
     kind, _, parameter = name.partition(".")
     factor = FACTORS[choice.channel]
@@ -121,6 +127,7 @@ def evidence_of_choice(choice: CeilingChoice, value: str, *, what: str, of: str 
     bound, factor = choice.bound, FACTORS[choice.channel]
     low = None if bound.value is None else bound.value / factor
     high = (choice.ceiling or 0) / factor
+    touched = "; a run that wants more is refused a child or waits, and may still complete" * (choice.channel in SHAPES)
     return Evidence(
         value=value,
         chosen=high,
@@ -132,9 +139,17 @@ def evidence_of_choice(choice: CeilingChoice, value: str, *, what: str, of: str 
         clusters=bound.clusters,
         confidence=choice.confidence,
         interval=None if low is None else (min(low, high), high),
-        note="interval: from the quantile of the sample to its upper confidence bound, which is the ceiling",
+        note=f"interval: from the quantile of the sample to its upper confidence bound, which is the ceiling{touched}",
         stale_when=STALE_WHEN,
     )
+
+
+def _alone(channel: str) -> PolicySpec:
+    """Return a policy that has the channel and limits nothing yet."""
+    name = f"{channel} ceiling"
+    if channel in SHAPES:
+        return tree_limits(name=name)
+    return shared_ledger(SAFE_INTEGER, name=name) if channel == "time" else reservation_pool(name=name)
 
 
 def _place(policy: PolicySpec, channel: str) -> str:
@@ -143,4 +158,8 @@ def _place(policy: PolicySpec, channel: str) -> str:
     if found is None:
         expected = f"a module with one of {', '.join(names)}"
         raise InputError("policy", expected=expected, got=[module.kind for module in policy.modules])
+    tree = policy.module("tree_limits")
+    if channel == "concurrency" and tree.concurrency != "tree":
+        expected = 'tree_limits.concurrency = "tree", over which the ceiling was chosen'
+        raise InputError("policy", expected=expected, got=tree.concurrency)
     return found

@@ -59,6 +59,24 @@ def test_a_ceiling_of_calls_is_derived_again_for_targets_that_count_single_agent
     assert all(one.n > 2000 for one in written.evidence)
 
 
+@pytest.mark.parametrize(
+    ("channel", "there"),
+    [
+        ("starts", {"tanstack"}),
+        ("concurrency", {"claude-code", "codex", "claude-agent-sdk", "bernstein"}),
+        ("time", {"prism", "tangle"}),
+    ],
+)
+def test_a_tuned_limit_of_a_tree_goes_where_there_is_such_a_setting_and_decides_alike(
+    channel: str, there: set[str]
+) -> None:
+    records, (_, experiment) = datasets.load_synthetic_runs(), shipped()
+    config = config_of(ceiling(records, channel, target=0.85), records)  # type: ignore[arg-type]
+    found = {target: export(config, target) for target in TARGETS if target not in ("env", "toml")}
+    assert {target for target, written in found.items() if written.carried} == there
+    assert all(check_export(found[target], config, experiment).same for target in there)
+
+
 def test_a_ledger_that_a_target_counts_alike_decides_alike() -> None:
     _, experiment = shipped()
     ledger = shared_ledger(10**6, 0.4)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from datetime import date
+from typing import TYPE_CHECKING
 
 import pandas as pd
 import pytest
 
 from harness_lab.analyze import ceiling, check_config
 from harness_lab.errors import InputError
+from harness_lab.export import TunedConfig
 from harness_lab.export.tuned import config_of, digest_of
 from harness_lab.policies import compose, reservation_pool, shared_ledger, tree_limits
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 DAY = date(2026, 1, 31)
 
@@ -51,6 +56,55 @@ def test_a_ceiling_goes_where_the_policy_has_its_channel(channel: str, parameter
     config = config_of(choice, records(), policy=policy, today=DAY)
     assert getattr(config.policy.module("shared_ledger"), parameter) is not None
     assert config.evidence[0].value == f"shared_ledger.{parameter}"
+
+
+def trees(n: int = 100) -> pd.DataFrame:
+    """Runs of one to four children, of which the last starts a child of its own; all children run at once."""
+    rows: list[tuple[int, str, str | None, int]] = []
+    for run in range(n):
+        rows.append((run, "0", None, 0))
+        rows += [(run, f"0.{k}", "0", 1) for k in range(1 + run % 4)]
+        rows += [(run, "0.0.0", "0.0", 2)]
+    frame = pd.DataFrame(rows, columns=["run", "node", "parent", "depth"])
+    return frame.assign(
+        outcome="completed", start_ns=0, duration_ns=10**9, calls=3, input_total=9, output=1, cost_nusd=5
+    )
+
+
+@pytest.mark.parametrize(
+    ("channel", "parameter", "amount"),
+    [
+        ("cost", "reservation_pool.cost_usd", 30 / 1e9), ("calls", "reservation_pool.calls", 18),
+        ("input", "reservation_pool.input", 54), ("tokens", "reservation_pool.tokens", 60),
+        ("time", "shared_ledger.max_seconds", 1), ("depth", "tree_limits.max_depth", 2),
+        ("starts", "tree_limits.max_calls", 5), ("concurrency", "tree_limits.max_concurrent", 5),
+    ],
+)  # fmt: skip
+def test_a_ceiling_of_every_channel_is_a_config_of_its_own_that_holds_and_is_read_back(
+    channel: str, parameter: str, amount: float, tmp_path: Path
+) -> None:
+    choice = ceiling(trees(), channel, target=0.9, cluster=None)  # type: ignore[arg-type]
+    config = config_of(choice, trees(), today=DAY)
+    kind, _, name = parameter.partition(".")
+    assert getattr(config.policy.module(kind), name) == amount
+    assert (config.evidence[0].value, config.evidence[0].chosen) == (parameter, amount)
+    assert [one.status for one in check_config(config, trees()).checked if parameter in one.what] == ["holds"]
+    assert TunedConfig.read(config.write(tmp_path / "config.json")).to_json() == config.to_json()
+
+
+@pytest.mark.parametrize("channel", ["depth", "starts", "concurrency"])
+def test_a_ceiling_on_a_tree_is_stale_once_the_trees_have_grown(channel: str) -> None:
+    small = trees().query("depth == 0 or node == '0.0'")
+    config = config_of(ceiling(small, channel, target=0.9, cluster=None), small, today=DAY)  # type: ignore[arg-type]
+    (found,) = [one for one in check_config(config, trees()).checked if "tree_limits" in one.what]
+    assert found.status == "stale"
+    assert "the newer runs give" in found.suggestion
+
+
+def test_children_at_once_in_a_tree_are_no_limit_for_each_parent() -> None:
+    choice = ceiling(trees(), "concurrency", target=0.9, cluster=None)
+    with pytest.raises(InputError, match=r'^policy: expected tree_limits\.concurrency = "tree"'):
+        config_of(choice, trees(), policy=tree_limits(2, 3, concurrency="parent"))
 
 
 def test_a_policy_without_the_channel_says_which_would_have_it() -> None:
