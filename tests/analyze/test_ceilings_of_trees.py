@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 
 from harness_lab.analyze import ceiling, ceiling_curve, run_table
 from harness_lab.analyze.tree_shape import with_shape
-from harness_lab.errors import InputError
 from harness_lab.export import TunedConfig
 from harness_lab.settlements import Settlements
 
