@@ -12,8 +12,10 @@ recorded fact and not an error.
 
 from __future__ import annotations
 
+from threading import RLock
 from typing import TYPE_CHECKING
 
+from harness_lab.budget._alone import alone
 from harness_lab.budget._rules import fits
 from harness_lab.budget._shortfalls import exhausted, short, unbudgeted
 from harness_lab.budget.allocation import Account, Allocation, Overspend
@@ -57,7 +59,8 @@ class ReservationPool(PoolView):
 
     Notes
     -----
-    No locks (:class:`harness_lab.budget.RunLedger`).
+    Threads may share a pool: what reserves, charges or reconciles does so alone. A policy in which it stands is asked
+    by one thread at a time (:func:`harness_lab.policies.locked`).
 
     Examples
     --------
@@ -71,7 +74,7 @@ class ReservationPool(PoolView):
     7500
     """
 
-    __slots__ = ("rules", "split_known", "units")
+    __slots__ = ("lock", "rules", "split_known", "units")
 
     def __init__(
         self,
@@ -81,6 +84,7 @@ class ReservationPool(PoolView):
         rules: PoolRules | str | None = None,
     ) -> None:
         resources = checked_resources("resources", resources)
+        self.lock = RLock()
         self.rules = pool_rules(rules)
         self.units = {name: quantity.unit for name, quantity in resources.items()}
         self.channels: tuple[str, ...] = (*CHANNELS, *(RESOURCE + name for name in resources))
@@ -174,6 +178,7 @@ class ReservationPool(PoolView):
             missing += tuple(each for each in found if each is not None)
         return missing
 
+    @alone
     def reserve(
         self, ask: Amounts, within: Allocation | None = None, *, keep: Amounts | None = None
     ) -> Allocation | Refusal:
@@ -248,6 +253,7 @@ class ReservationPool(PoolView):
                 return tuple(each for each in found if each is not None)
         return ()
 
+    @alone
     def charge(self, allocation: Allocation, spent: Amounts) -> None:
         """Commit what a call inside an allocation used; None is unknown: counted apart, never taken as zero.
 
@@ -269,6 +275,7 @@ class ReservationPool(PoolView):
             elif amount:
                 account.spent += amount
 
+    @alone
     def book(self, allocation: Allocation, spend: Spend, *, partial: bool = False) -> None:
         """Commit a spend: what is known of it is charged, and what is not is marked.
 
@@ -294,6 +301,7 @@ class ReservationPool(PoolView):
         allocation.unknown |= unknown
         self.split_known = self.split_known and bool(spend.split_known)
 
+    @alone
     def observe(self, spent: Amounts | Spend, *, partial: bool = False) -> None:
         """Commit the driver's own use, outside any reservation; may drive what is free below zero.
 
@@ -318,6 +326,7 @@ class ReservationPool(PoolView):
             self._use_up(unknown)
             raise BudgetFault((), faults)
 
+    @alone
     def reconcile(self, allocation: Allocation, spend: Spend | None = None) -> tuple[Overspend, ...]:
         """End an allocation: commit what it spent, release the rest.
 

@@ -8,6 +8,7 @@ cost may overshoot by up to one step per node that runs.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from harness_lab.budget import _rules
@@ -144,12 +145,14 @@ class RunLedger:
 
     Notes
     -----
-    No locks: one thread or one event loop, or charges are lost. For several threads ask a policy behind
-    :func:`harness_lab.policies.locked`, for several processes a durable account.
+    Threads may share a ledger: no charge is lost. That a limit is checked, and charged later, by each for itself is the
+    rule of a ledger (it may overshoot by one step a thread); where it must not, hold before the call. For several
+    processes there is the durable account.
     """
 
     __slots__ = (
         "_clock",
+        "_lock",
         "cancel_reason",
         "cancelled",
         "cost_nusd",
@@ -168,6 +171,7 @@ class RunLedger:
         self.unmetered_runs = 0
         self.cancelled = False
         self.cancel_reason = ""
+        self._lock = Lock()
 
     @classmethod
     def start(cls, root_run_id: str, *, clock: Clock | None = None) -> RunLedger:
@@ -189,7 +193,9 @@ class RunLedger:
 
     def record_steps(self, steps: int) -> None:
         """Charge model calls."""
-        self.steps += count("steps", steps)
+        more = count("steps", steps)
+        with self._lock:
+            self.steps += more
 
     def record_cost(self, cost_usd: float | None) -> None:
         """Charge a cost in dollars; None says that the provider reported none, which is not zero."""
@@ -203,12 +209,13 @@ class RunLedger:
         InputError
             If it is no whole number from 0 on; nothing has changed then.
         """
-        if cost_nusd is None:
-            self.unmetered_runs += 1
-        elif type(cost_nusd) is int and 0 <= cost_nusd <= MAX_NUSD:
-            self.cost_nusd += cost_nusd
-        else:
-            self.cost_nusd += count("cost_nusd", cost_nusd, maximum=MAX_NUSD)
+        if cost_nusd is not None and not (type(cost_nusd) is int and 0 <= cost_nusd <= MAX_NUSD):
+            cost_nusd = count("cost_nusd", cost_nusd, maximum=MAX_NUSD)
+        with self._lock:
+            if cost_nusd is None:
+                self.unmetered_runs += 1
+            else:
+                self.cost_nusd += cost_nusd
 
     def cancel(self, reason: str = "cancelled") -> None:
         """Stop the tree before its next step; a step in flight finishes and is charged. The last reason stands."""
