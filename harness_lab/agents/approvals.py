@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness_lab.agents.client import ToolCall
 from harness_lab.agents.errors import AgentError
+from harness_lab.errors import check_kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -66,9 +67,13 @@ def record_approval(session: Session, approval_id: str, *, approved: bool, reaso
 
     Raises
     ------
+    InputError
+        If `approved` is not True or False, or `reason` is no text: the words "no" and "false" are no yes.
     AgentError
         ``approval_not_pending`` if nothing waits under this id: the call has run, was answered, or never was.
     """
+    check_kind("approved", approved, bool, expected="True or False")
+    check_kind("reason", reason, (str, type(None)), expected="text or None")
     at, asked = _last_asked(session.messages)
     waits = any(request["approval_id"] == approval_id for request in asked)
     if not waits or approval_id in _answers(session.messages[at:]):
@@ -98,7 +103,7 @@ def _decide(call: Mapping[str, Any], answer: Mapping[str, Any] | None) -> Decide
     found = ToolCall(id=call["id"], name=call["name"], arguments=call["arguments"])
     if answer is None:
         return Decided(call=found, refusal=UNANSWERED)
-    return Decided(call=found, refusal=None if answer["approved"] else answer["reason"] or DENIED)
+    return Decided(call=found, refusal=None if answer["approved"] is True else answer["reason"] or DENIED)
 
 
 def _last_asked(messages: Sequence[Mapping[str, Any]]) -> tuple[int, list[Mapping[str, Any]]]:

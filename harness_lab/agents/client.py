@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from harness_lab.agents.ports import PartialReply, Reply
+from harness_lab.errors import InputError, check_kind
 from harness_lab.usage import TokenCounts, optional_nusd
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from harness_lab.agents.readout import BudgetLeft
     from harness_lab.policies.protocol import Status
@@ -28,11 +30,25 @@ class ToolCall:
         The tool.
     arguments : mapping
         As the model wrote them; outside data.
+
+    Raises
+    ------
+    InputError
+        If id or name is no text, or the arguments are no mapping: some providers send them as JSON text.
     """
 
     id: str
     name: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_kind("id of a tool call", self.id, str, expected="text")
+        check_kind("name of a tool call", self.name, str, expected="text")
+        if not isinstance(self.arguments, Mapping):
+            hint = "Read a provider's JSON text with json.loads first"
+            raise InputError(
+                f"arguments of the call to [{self.name}]", expected="a mapping", got=self.arguments, hint=hint
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +124,8 @@ class ModelResponse:
     Raises
     ------
     InputError
-        If the cost is negative or not finite: it would give money back, or poison the sum.
+        If the cost is negative or not finite: it would give money back, or poison the sum. If another part is not of
+        its kind.
     """
 
     text: str = ""
@@ -121,6 +138,16 @@ class ModelResponse:
 
     def __post_init__(self) -> None:
         optional_nusd(self.cost_usd)
+        check_kind("text of a response", self.text, str, expected="text, empty for a turn without words")
+        check_kind("finish_reason of a response", self.finish_reason, str, expected="the provider's own as text")
+        check_kind("usage of a response", self.usage, (TokenCounts, type(None)), expected="TokenCounts or None")
+        check_kind("served_model of a response", self.served_model, (str, type(None)), expected="a name or None")
+        check_kind("additional_content of a response", self.additional_content, Mapping, expected="a mapping")
+        check_kind("tool_calls of a response", self.tool_calls, Iterable, expected="tool calls, none is ()")
+        called = tuple(self.tool_calls)
+        for call in called:
+            check_kind("tool_calls of a response", call, ToolCall, expected="a ToolCall each")
+        object.__setattr__(self, "tool_calls", called)
 
 
 class ModelClient(Protocol):
@@ -168,6 +195,21 @@ def _rebuild(message: str, sent: bool, cost_usd: float | None, usage: TokenCount
 def reply_of(response: ModelResponse) -> Reply:
     """Return what a response reports, as the loop counts it."""
     return _reply("completed", response.usage, optional_nusd(response.cost_usd))
+
+
+def same_ids(response: ModelResponse) -> InputError | None:
+    """Return the error of a response that names two calls alike, None where it does not.
+
+    Results and approvals belong to a call by its id: a person's yes to one would let the other one run.
+    """
+    ids = [call.id for call in response.tool_calls]
+    twice = next((one for one in ids if ids.count(one) > 1), None)
+    return None if twice is None else InputError("tool_calls of a response", expected="an id for each call", got=ids)
+
+
+def reply_of_broken(response: ModelResponse) -> Reply:
+    """Return what a response is charged that came and cannot be used."""
+    return _reply("failed", response.usage, optional_nusd(response.cost_usd))
 
 
 def reply_of_error(error: Exception) -> Reply:

@@ -289,7 +289,9 @@ class Conversation:
 
     def _allowed(self, call: ToolCall) -> AgentTool:
         tool = self._tool(call)
-        if call.id not in self._asked:
+        if call.id in self._asked:
+            self._asked.discard(call.id)  # a later call of the same id is another one
+        else:
             authorized(self, tool, call)
         return tool
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from harness_lab.agents.client import ToolCall, ToolSpec
 from harness_lab.agents.errors import not_authorized
-from harness_lab.agents.stops import as_failure, is_stop
+from harness_lab.agents.stops import as_failure, is_stop, words_of
 from harness_lab.agents.subagent_tool import SubagentTool
 from harness_lab.agents.tools import invoke, narrowed
 
@@ -62,16 +62,25 @@ async def result_text(tool: AgentTool, arguments: Mapping[str, Any]) -> str:
     """Call a tool and return its result as text; a failure is a result too, since the model can often recover."""
     try:
         result = await invoke(tool, arguments)
-        return result if isinstance(result, str) else json.dumps(result)
     except BaseException as error:
         if is_stop(error):
             raise
-        return failed_text(as_failure(error))
+        return failed_text(words_of(as_failure(error)))
+    try:
+        text = result if isinstance(result, str) else json.dumps(result)
+    except Exception as error:  # it has done its work: as a failure, a model would have it done again
+        return f"The tool ran, and its result cannot be written as JSON: {words_of(error)}"
+    return _sendable(text)
 
 
 def failed_text(why: object) -> str:
     """Return the result of a call that failed, for the model."""
-    return f"The tool failed: {why}"
+    return _sendable(f"The tool failed: {why}")
+
+
+def _sendable(text: str) -> str:
+    """Return a text without halves of characters, which could be sent to no provider."""
+    return text.encode(errors="replace").decode()
 
 
 def spec_of(tool: AgentTool) -> ToolSpec:

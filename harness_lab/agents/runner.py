@@ -14,9 +14,11 @@ from harness_lab.agents.response import failure_of, result_of
 from harness_lab.agents.runtime_limits import groups_of
 from harness_lab.agents.subagent_call import ask_of, may_start, never_ran, opener
 from harness_lab.agents.subagent_tool import SubagentTool
+from harness_lab.agents.subagents import Subagent
 from harness_lab.agents.tree import Tree
-from harness_lab.budget import Ceiling
+from harness_lab.budget import Ceiling, RunContext
 from harness_lab.budget.run import MAX_LEVELS
+from harness_lab.errors import InputError, check_kind
 from harness_lab.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -24,8 +26,6 @@ if TYPE_CHECKING:
     from harness_lab.agents.modes import AgentMode
     from harness_lab.agents.service import AgentRuntime
     from harness_lab.agents.session import Session, Sessions
-    from harness_lab.agents.subagents import Subagent
-    from harness_lab.budget import RunContext
 
 
 class SubagentRunner:
@@ -64,9 +64,20 @@ class SubagentRunner:
     ) -> SubagentResult:
         """Run a subagent under its parent's context; however it ends, that is the result and no error.
 
+        A call without a task is none: that is a mistake of whoever calls, and an error.
+
         The order of what is looked at: the parent's budget, the depth, the child's mode, the parent's authority to
         start it, the child's budget. Nothing is opened or recorded before all of them allow it.
+
+        Raises
+        ------
+        InputError
+            If an argument is not of its kind, or the task is empty.
         """
+        check_kind("subagent", subagent, Subagent, expected="a Subagent")
+        check_kind("context", context, RunContext, expected="a RunContext, the parent's")
+        if not isinstance(task, str) or not task.strip():
+            raise InputError("task", expected="text that says what the subagent shall do", got=task)
         ledger = context.ledger
         stop = reason(ledger, Ceiling.of(context.budget))
         if stop is not None:

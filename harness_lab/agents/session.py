@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness_lab.agents.errors import AgentError
-from harness_lab.errors import InputError
+from harness_lab.errors import InputError, ReadError
 from harness_lab.usage import count
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,15 +128,15 @@ class Session:
         kind = hashlib.sha1(self.participant.type.encode(), usedforsecurity=False).hexdigest()[:12]
         return f"session:{kind}:{self.participant.id}:{self.scope}"
 
-    def using_mode(self, name: str) -> Session:
-        """Set the mode of the runs to come."""
-        self.mode = name
+    def using_mode(self, name: str | None) -> Session:
+        """Set the mode of the runs to come; None: the default."""
+        self.mode = _name_or_none("mode", name)
         return self
 
-    def using_model(self, model: str, *, provider: str | None = None) -> Session:
-        """Set the model, and maybe the provider, of the runs to come."""
-        self.model = model
-        self.provider = provider if provider is not None else self.provider
+    def using_model(self, model: str | None, *, provider: str | None = None) -> Session:
+        """Set the model, and maybe the provider, of the runs to come; None: the mode's."""
+        self.model = _name_or_none("model", model)
+        self.provider = _name_or_none("provider", provider) if provider is not None else self.provider
         return self
 
     def using_max_steps(self, steps: int) -> Session:
@@ -193,12 +191,44 @@ class Sessions:
         return self._open.setdefault(session.key, session)
 
     def restore(self, data: Mapping[str, Any]) -> Session:
-        """Open a session as :meth:`Session.to_dict` wrote it."""
-        session = self.session(data["scope"], participant=Participant(**data["participant"]))
-        for name in ("mode", "provider", "model", "max_steps"):
-            setattr(session, name, data[name])
-        session.messages = [dict(message) for message in data["messages"]]
-        run = data["run"]
-        lists = {} if run is None else {name: tuple(run.get(name, ())) for name in ("tool_calls", "warnings")}
-        session.run = None if run is None else RunRow(**{**run, **lists})
+        """Open a session as :meth:`Session.to_dict` wrote it.
+
+        Raises
+        ------
+        ReadError
+            If it is no such data.
+        AgentError
+            ``session_locked``, while a run holds the session of this address here.
+        """
+        try:
+            stored = _read(data)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            told = f"{type(error).__name__}: {error}"
+            got = list(data) if isinstance(data, Mapping) else data  # not the words of a conversation
+            raise ReadError("session", expected="what Session.to_dict wrote", got=got, hint=told) from error
+        session = self._open.setdefault(stored.key, stored)
+        if session.held:
+            raise AgentError("session_locked", f"Session [{session.scope}] is held by a run, and cannot be restored.")
+        if session is not stored:
+            for name in ("mode", "provider", "model", "max_steps", "messages", "run"):
+                setattr(session, name, getattr(stored, name))
         return session
+
+
+def _read(data: Mapping[str, Any]) -> Session:
+    """Return a new session as it was stored."""
+    session = Session(Participant(**data["participant"]), data["scope"])
+    session.using_mode(data["mode"]).using_model(data["model"], provider=data["provider"])
+    if data["max_steps"] is not None:
+        session.using_max_steps(data["max_steps"])
+    session.messages = [dict(message) for message in data["messages"]]
+    run = data["run"]
+    lists = {} if run is None else {name: tuple(run.get(name, ())) for name in ("tool_calls", "warnings")}
+    session.run = None if run is None else RunRow(**{**run, **lists})
+    return session
+
+
+def _name_or_none(what: str, name: str | None) -> str | None:
+    if name is None or (isinstance(name, str) and name):
+        return name
+    raise InputError(what, expected="a name, or None for the default", got=name)

@@ -17,6 +17,14 @@ def is_stop(error: BaseException) -> bool:
     return isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit)
 
 
+def words_of(error: BaseException) -> str:
+    """Return an error's text; of one that cannot be written the class."""
+    try:
+        return str(error)
+    except Exception:
+        return type(error).__name__
+
+
 def as_failure(error: BaseException) -> Exception:
     """Return what did not stop the run as an ordinary error, which fails it."""
     if isinstance(error, Exception):

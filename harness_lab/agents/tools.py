@@ -165,6 +165,8 @@ def narrowed(requested: Sequence[str] | None, allowed: Sequence[str]) -> list[st
 
 
 async def invoke(tool: AgentTool, arguments: Mapping[str, Any]) -> Any:
-    """Call a tool, and wait for it if it is async."""
+    """Call a tool, and wait for what it returns until that is a result."""
     result = tool.handle(dict(arguments))
-    return await result if inspect.isawaitable(result) else result
+    while inspect.isawaitable(result):
+        result = await result
+    return result

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING
 
-from harness_lab.agents.client import ModelResponse, reply_of, reply_of_error
+from harness_lab.agents.client import ModelResponse, reply_of, reply_of_broken, reply_of_error, same_ids
 from harness_lab.agents.context_ledger import ContextLedger
 from harness_lab.agents.envelope import NOTHING, RunUsage
 from harness_lab.agents.loop import Harness
@@ -160,6 +160,10 @@ class Tree:
             speaker.failure, speaker.response = as_failure(error), None
             return reply_of_error(speaker.failure)
         del self._speaking[call.key]
+        broken = same_ids(response)
+        if broken is not None:
+            speaker.failure, speaker.response = broken, None
+            return reply_of_broken(response)
         speaker.response = response
         if response.served_model is not None:
             speaker.served.add(response.served_model)
