@@ -170,6 +170,18 @@ _NOT_LEFT = dict.fromkeys((*_INSTANTS, Code.MAX_DEPTH), "the limit is") | {Code.
 """Codes of limits from which nothing is taken, so nothing is left of them either."""
 
 
+def amounts_text(amounts: Sequence[int | None]) -> str:
+    """Write amounts by channel for a person; those that are 0 or None are left out.
+
+    Examples
+    --------
+    >>> amounts_text((3, None, 8000, None, 50_000_000))
+    '3 calls, 8,000 tokens, $0.05'
+    """
+    named = [(name, amount) for name, amount in zip(CHANNELS, amounts, strict=False) if amount]
+    return ", ".join(amount_text(name, n) + ("" if name == "cost" else f" {name}") for name, n in named)
+
+
 def amount_text(channel: str, amount: int) -> str:
     """Write an amount in its channel's unit for a person: dollars, seconds, or a count.
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from harness_lab.budget import _rules as rules
-from harness_lab.outcome import CALLS, CHANNELS, Code, Helps, Shortfall
+from harness_lab.outcome import CALLS, CHANNELS, Code, Helps, Shortfall, amounts_text
 from harness_lab.usage import MAX_COUNT
 
 if TYPE_CHECKING:
@@ -53,6 +53,13 @@ class Pot:
         self.open = 0
         self.ended = False
 
+    def __repr__(self) -> str:
+        limits = tuple(None if limit < 0 else limit for limit in self.limits)
+        known = (("limits", limits), ("spent", self.spent), ("held", self.held))
+        said = [f"{what} {amounts_text(values) or 'none'}" for what, values in known]
+        said += [f"unknown charges {sum(self.unknown)}"] if any(self.unknown) else []
+        return f"<{'; '.join(said)}; {self.open} open{'; ended by a bill above its bound' if self.ended else ''}>"
+
     def hold(self, bound: Amounts, sign: int = 1) -> None:
         """Set a bound aside; with ``sign=-1`` give it back."""
         self.open += sign
@@ -87,6 +94,11 @@ class Charge:
         self.spent = spent
         self.assumed = assumed
         self.open = open
+
+    def __repr__(self) -> str:
+        unknown = [channel for i, channel in enumerate(CHANNELS) if self.open >> i & 1]
+        said = [amounts_text(self.spent) or "nothing", *([f"{', '.join(unknown)} unknown"] if unknown else [])]
+        return f"<charge of {'; '.join(said)}>"
 
 
 NOTHING = Charge((0,) * SIZE)

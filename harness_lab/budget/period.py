@@ -19,8 +19,8 @@ from harness_lab.budget import _pots as pots
 from harness_lab.budget._pots import SIZE, Cap, Charge, Pot, UnknownCharge
 from harness_lab.budget.windows import Calendar, Rolling, Window, instant_text
 from harness_lab.clock import instant
-from harness_lab.errors import AlreadySettled, InputError, check_kind
-from harness_lab.outcome import Refusal, Shortfall, amount_text
+from harness_lab.errors import AlreadySettled, InputError, UnknownTicket, check_kind
+from harness_lab.outcome import Refusal, Shortfall, amount_text, amounts_text
 from harness_lab.usage import MAX_COUNT, checked_amounts, count
 
 if TYPE_CHECKING:
@@ -107,6 +107,8 @@ class PeriodHold:
 
     Attributes
     ----------
+    budget : PeriodBudget
+        Who gave it, and alone settles it.
     group : str
         Whose budget.
     window : Window
@@ -121,15 +123,21 @@ class PeriodHold:
         False once a rolling window has moved past it.
     """
 
-    __slots__ = ("at_ns", "bound", "charge", "group", "inside", "window")
+    __slots__ = ("at_ns", "bound", "budget", "charge", "group", "inside", "window")
 
-    def __init__(self, group: str, window: Window, bound: Amounts, at_ns: int) -> None:
+    def __init__(self, budget: PeriodBudget, group: str, window: Window, bound: Amounts, at_ns: int) -> None:
+        self.budget = budget
         self.group = group
         self.window = window
         self.bound = bound
         self.at_ns = at_ns
         self.charge: Charge | None = None
         self.inside = True
+
+    def __repr__(self) -> str:
+        whose = f" of {self.group}" if self.group else ""
+        ended = "open" if self.charge is None else f"settled with {self.charge}"
+        return f"<hold under {self.budget.limits.name}{whose}: {amounts_text(self.bound) or 'no bound'}, {ended}>"
 
 
 class _Group:
@@ -238,7 +246,7 @@ class PeriodBudget:
         self._clock = now_ns = self._not_before(now_ns)
         found = self._groups.setdefault(group, _Group())
         window = self.limits.at(now_ns)
-        hold = PeriodHold(group, window, bound, now_ns)
+        hold = PeriodHold(self, group, window, bound, now_ns)
         while found.calls and self._left(found.calls[0], now_ns):
             gone = found.calls.popleft()
             _take_out(found.windows[gone.window.index], gone)
@@ -259,10 +267,14 @@ class PeriodBudget:
         ------
         AlreadySettled
             If it was settled before; nothing moves then.
+        UnknownTicket
+            If another budget gave the hold; nothing moves then.
         InputError
             If an amount or the instant is negative or not a whole number, or the hold is none; nothing moves then.
         """
         check_kind("hold", hold, PeriodHold, expected="a hold, as reserve returned it")
+        if hold.budget is not self:
+            raise UnknownTicket(f"{hold!r} was not given by this budget")
         if hold.charge is not None:
             raise AlreadySettled("call under a period budget", hold.charge.spent)
         used = None if spent is None else checked_amounts("spent", spent)

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, fields
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 from typing import Any
 
-from harness_lab.errors import InputError
+from harness_lab.errors import InputError, check_kind
 from harness_lab.pricing import _rules
 from harness_lab.usage import MAX_NUSD, TokenCounts, count
 
@@ -69,7 +69,7 @@ class Price:
     def __post_init__(self) -> None:
         for name in _KINDS:
             value = getattr(self, name)
-            if value is not None:
+            if value is not None or name in ("input", "output"):
                 object.__setattr__(self, name, count(name, value, maximum=MAX_PRICE))
         object.__setattr__(self, "above_input_tokens", count("above_input_tokens", self.above_input_tokens))
 
@@ -120,7 +120,7 @@ class PriceTable:
     Raises
     ------
     InputError
-        If the tiers of a model do not ascend from 0.
+        If a model is no text, has no tiers of :class:`Price`, or they do not ascend from 0.
 
     Examples
     --------
@@ -134,7 +134,12 @@ class PriceTable:
     date: str | None = None
 
     def __post_init__(self) -> None:
+        check_kind("models of the price table", self.models, Mapping, expected="tiers of prices by model")
         for model, tiers in self.models.items():
+            if not isinstance(model, str) or not isinstance(tiers, (tuple, list)):
+                raise InputError("models of the price table", expected="tiers of prices by model", got={model: tiers})
+            for tier in tiers:
+                check_kind(f"tiers of {model}", tier, Price, expected="some Price")
             starts = [tier.above_input_tokens for tier in tiers]
             if not starts or starts[0] != 0 or starts != sorted(set(starts)):
                 raise InputError(f"tiers of {model}", expected="ascending above_input_tokens from 0", got=starts)

@@ -27,7 +27,7 @@ from harness_lab.budget.durable import DurableAccount
 from harness_lab.budget.iteration import IterationBudget
 from harness_lab.budget.lease import LeasedTask
 from harness_lab.clock import ManualClock, Time
-from harness_lab.errors import InputError
+from harness_lab.errors import InputError, UnknownTicket
 from harness_lab.limits import SubagentBudget, SubagentLimits
 from harness_lab.usage import amounts
 
@@ -269,3 +269,16 @@ def test_a_durable_hold_knows_no_prompt_above_its_bound_and_no_name_that_cannot_
     account.expire(2 * 10**9)
     assert account.balance().spent[-1] == 500_000_000
     account.close()
+
+
+def test_a_period_budget_settles_its_own_holds_only_and_shows_what_they_are() -> None:
+    day = PeriodLimits(name="day", limits=amounts(cost_usd=1), window=None)
+    one, other = PeriodBudget(day), PeriodBudget(day)
+    hold = one.reserve("red", amounts(calls=1, cost_usd=0.5), 0)
+    assert repr(hold) == "<hold under day of red: 1 calls, $0.50, open>"
+    with pytest.raises(UnknownTicket, match="was not given by this budget"):
+        other.settle(hold, amounts(cost_usd=0.1), 1)  # type: ignore[arg-type]
+    assert (
+        repr(one.settle(hold, (1, 2, 3, 3, None), 1)) == "<charge of 1 calls, 2 input, 3 tokens, 3 fresh; cost unknown>"
+    )  # type: ignore[arg-type]
+    assert repr(one.pot("red", 1)).startswith("<limits $1.00; spent 1 calls, 2 input")

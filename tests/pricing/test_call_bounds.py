@@ -294,3 +294,15 @@ def test_a_model_without_a_trusted_price_is_refused_with_how_to_trust_one() -> N
     assert short.code == "cost-cap-price-missing"
     assert short.detail.startswith("no price for 'n' among those that are trusted (by hand). Name its price")
     assert "CapPrices.from_table(table, trust=PricePin.of(table))" in short.detail
+
+
+@pytest.mark.parametrize("models", [5, {"m": 5}, {5: ()}, {"m": (3,)}, {"m": ()}, [("m", ())]])
+def test_what_is_no_price_table_is_one_line(models: Any) -> None:
+    with pytest.raises(InputError, match=r"^(models of the price table|tiers of m): expected "):
+        PriceTable(models)
+
+
+@pytest.mark.parametrize("kind", ["input", "output"])
+def test_a_price_names_what_goes_in_and_what_comes_out(kind: str) -> None:
+    with pytest.raises(InputError, match=f"^{kind}: expected a whole number"):
+        Price(**{"input": 1, "output": 1, kind: None})  # type: ignore[arg-type]
