@@ -274,11 +274,10 @@ def test_a_durable_hold_knows_no_prompt_above_its_bound_and_no_name_that_cannot_
 def test_a_period_budget_settles_its_own_holds_only_and_shows_what_they_are() -> None:
     day = PeriodLimits(name="day", limits=amounts(cost_usd=1), window=None)
     one, other = PeriodBudget(day), PeriodBudget(day)
-    hold = one.reserve("red", amounts(calls=1, cost_usd=0.5), 0)
+    hold: Any = one.reserve("red", amounts(calls=1, cost_usd=0.5), 0)
     assert repr(hold) == "<hold under day of red: 1 calls, $0.50, open>"
     with pytest.raises(UnknownTicket, match="was not given by this budget"):
-        other.settle(hold, amounts(cost_usd=0.1), 1)  # type: ignore[arg-type]
-    assert (
-        repr(one.settle(hold, (1, 2, 3, 3, None), 1)) == "<charge of 1 calls, 2 input, 3 tokens, 3 fresh; cost unknown>"
-    )  # type: ignore[arg-type]
+        other.settle(hold, amounts(cost_usd=0.1), 1)
+    settled = one.settle(hold, (1, 2, 3, 3, None), 1)
+    assert repr(settled) == "<charge of 1 calls, 2 input, 3 tokens, 3 fresh; cost unknown>"
     assert repr(one.pot("red", 1)).startswith("<limits $1.00; spent 1 calls, 2 input")
