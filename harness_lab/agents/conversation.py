@@ -17,6 +17,7 @@ from harness_lab.agents.errors import AgentError, cause_of, not_available
 from harness_lab.agents.offers import authorized, failed_text, offered_to, result_text, spec_of
 from harness_lab.agents.ports import Call, Children, Work
 from harness_lab.agents.session import RunRow
+from harness_lab.agents.stops import as_failure, is_stop
 from harness_lab.agents.subagent_call import SubagentCall, prepare
 from harness_lab.agents.subagent_tool import SubagentTool, no_task
 from harness_lab.outcome import Cause, Outcome
@@ -114,9 +115,11 @@ class Conversation:
             if self.prompt:
                 self.session.messages.append({"type": "user", "content": self.prompt})
             return (yield from self._turns())
-        except Exception as error:
-            self.error = error
-            return replace(_FAILED, cause=cause_of(error, answered=self.response is not None))
+        except BaseException as error:
+            if is_stop(error):
+                raise
+            self.error = as_failure(error)
+            return replace(_FAILED, cause=cause_of(self.error, answered=self.response is not None))
 
     def request(self, *, model: str, last: bool = False, held: Amounts = NOTHING_HELD) -> ModelRequest:
         """Return the next request; made when the call is sent, so the readout is that of this moment.
@@ -248,11 +251,15 @@ class Conversation:
         """Return the calls from the first on that go together; one session holds one child at a time."""
         first = isinstance(self._tool(numbered[0][1]), SubagentTool)
         batch: list[tuple[int, ToolCall]] = []
-        names: set[str] = set()
+        scopes: set[str] = set()
         for slot, call in numbered:
-            if isinstance(self._offered.get(call.name), SubagentTool) is not first or (first and call.name in names):
+            tool = self._offered.get(call.name)
+            if isinstance(tool, SubagentTool) is not first:
                 break
-            names.add(call.name)
+            scope = tool.subagent.scope_under("") if isinstance(tool, SubagentTool) else None
+            if scope is not None and scope in scopes:
+                break
+            scopes.add(scope or "")
             batch.append((slot, call))
         return batch
 

@@ -6,6 +6,8 @@ import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from harness_lab.agents.stops import is_stop
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -134,5 +136,7 @@ class Events:
         for listener in self._listeners:
             try:
                 listener(event)
-            except Exception as error:
+            except BaseException as error:
+                if is_stop(error):
+                    raise
                 warnings.warn(f"a listener of {event.name} raised {error!r}", RuntimeWarning, stacklevel=2)

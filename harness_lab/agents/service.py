@@ -12,6 +12,7 @@ from harness_lab.agents.envelope import RunUsage
 from harness_lab.agents.errors import not_permitted
 from harness_lab.agents.events import Event, Events, RunFailed, RunFinished, RunStarted
 from harness_lab.agents.floor_units import check_units
+from harness_lab.agents.modes import ModeRegistry
 from harness_lab.agents.place import Place, new_run_id
 from harness_lab.agents.response import closing_of, response_of
 from harness_lab.agents.rules import OURS, AgentRules, rules_named
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from harness_lab.agents.client import ModelClient, ModelRequest
-    from harness_lab.agents.modes import AgentMode, ModeRegistry
+    from harness_lab.agents.modes import AgentMode
     from harness_lab.agents.offers import Offer
     from harness_lab.agents.record import NodeRecord
     from harness_lab.agents.recorder import SettlementRecorder
@@ -82,7 +83,8 @@ class AgentRuntime:
     Raises
     ------
     InputError
-        If a choice is none of those named, a limit is none, or the policy is not one that can be started.
+        If a choice is none of those named, a limit is none, a part is not of its kind, or the policy is not one that
+        can be started.
     """
 
     def __init__(
@@ -107,6 +109,18 @@ class AgentRuntime:
     ) -> None:
         if offer not in ("automatic", "by-hand"):
             raise InputError("offer", expected="automatic or by-hand", got=offer)
+        check_kind("modes", modes, ModeRegistry, expected="a ModeRegistry of the config")
+        check_kind("tools", tools, (ToolRegistry, type(None)), expected="a ToolRegistry, or None")
+        check_kind("sessions", sessions, (Sessions, type(None)), expected="Sessions, or None")
+        check_kind("events", events, (Events, type(None)), expected="Events, or None")
+        check_kind("tell_budget", tell_budget, bool, expected="True or False")
+        _check_can("client", client, "complete")
+        if recorder is not None:
+            _check_can("recorder", recorder, "node")
+        if authorizer is not None:
+            _check_can("authorizer", authorizer, "allows_call")
+        if bound is not None and not callable(bound):
+            raise InputError("bound", expected="a function of a request, or None", got=bound)
         self.client = client
         self.modes = modes
         self.tools = tools if tools is not None else ToolRegistry()
@@ -286,6 +300,11 @@ def _end_of(conversation: Conversation, record: NodeRecord) -> Event:
         at=_now(),
         warnings=record.all_warnings,
     )
+
+
+def _check_can(what: str, part: object, verb: str) -> None:
+    if not callable(getattr(part, verb, None)) or isinstance(part, type):
+        raise InputError(what, expected=f"an object with a method {verb}", got=part)
 
 
 def _check_arguments(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness_lab.agents.client import ModelResponse, reply_of, reply_of_broken, reply_of_error, same_ids
 from harness_lab.agents.context_ledger import ContextLedger
@@ -18,7 +19,7 @@ from harness_lab.policies.tree_limits import TreeLimitsSpec
 from harness_lab.usage import amounts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Mapping
 
     from harness_lab.agents.conversation import Conversation
     from harness_lab.agents.ports import Call, Reply, Runtime
@@ -151,7 +152,7 @@ class Tree:
         try:
             held = self._bounds.pop(call.key, _ONE_CALL)
             request = speaker.request(model=call.model, last=call.kind == "wrap-up", held=held)
-            response = _response(await speaker.place.service.client.complete(request))
+            response = _response(await _awaitable(speaker.place.service.client.complete(request)))
             reply = reply_of(response)
         except BaseException as error:
             if is_stop(error):
@@ -179,11 +180,17 @@ class Tree:
             return
         try:
             recorder.node(conversation, record)
-        except OSError as error:  # a full disk must not take a run down that has been paid for
+        except Exception as error:  # a full disk must not take a run down that has been paid for
             warnings.warn(f"a settlement row could not be written: {error}", RuntimeWarning, stacklevel=2)
 
     def call(self, record: NodeRecord, call: Call, reply: Reply | None, started: Time, now: Time) -> None:
         """Take a call that has ended; nothing keeps them here."""
+
+
+def _awaitable(found: Any) -> Awaitable[Any]:
+    if not inspect.isawaitable(found):
+        raise InputError("complete of the client", expected="an async method", got=found)
+    return found
 
 
 def _response(answer: object) -> ModelResponse:
