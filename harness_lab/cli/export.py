@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from harness_lab.export.carry import Derive
 
 Config = Annotated[Path, typer.Argument(help="Tuned config (JSON).")]
+AllowEmpty = Annotated[bool, typer.Option("--allow-empty", help="Write files that limit nothing, too.")]
+NOTHING = "nothing was written: the file would limit nothing there (--allow-empty writes it all the same)"
 Key = Annotated[Path | None, typer.Option("--key-file", help="The config must be signed with this key.")]
 
 
@@ -37,23 +39,28 @@ def export(
     check: Annotated[
         Path | None, typer.Option("--check", help="Experiment (TOML): simulate what the target would do otherwise.")
     ] = None,
+    allow_empty: AllowEmpty = False,
     key_file: Key = None,
     as_json: Json = False,
 ) -> None:
-    """Write a tuned config in the form of a target, and say what the target cannot express."""
+    """Write a tuned config in the form of a target, and say what cannot be expressed; if all of it, exit with 1."""
     from harness_lab.export import TunedConfig
     from harness_lab.export import export as write
 
     tuned = TunedConfig.read(config, key=read_key(key_file))
     written = write(tuned, target, form=form, mode=mode, derive=_derive(records, tuned, share))  # type: ignore[arg-type]
-    places = [] if out is None else write_files(written, out)
+    empty = written.carries_nothing and not allow_empty
+    places = [] if out is None or empty else write_files(written, out)
     for line in written.summary().splitlines()[1:]:
         note(line.strip())
     checked = None if check is None else _check(written, tuned, check)
     if checked is not None:
         note(checked.summary())
-    if not places or as_json:
+    if as_json or not (places or empty):
         show(written.text.rstrip("\n"), _data(written, tuned, places, checked), as_json=as_json)
+    if empty:
+        note(NOTHING)
+        sys.exit(1)
 
 
 def diff(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness_lab.cli.export import write_files
+from harness_lab.cli.export import NOTHING, AllowEmpty, write_files
 from harness_lab.cli.output import Json, note, show
 from harness_lab.errors import InputError
 
@@ -35,6 +35,7 @@ def translate(
     graph_steps: Annotated[
         str | None, typer.Option(help="Super-steps of a LangGraph graph as BASE+EACH, such as 6+4; 0+2 if not given.")
     ] = None,
+    allow_empty: AllowEmpty = False,
     as_json: Json = False,
 ) -> None:
     """Say limits of one system in the settings of another, and how many runs would be treated differently."""
@@ -42,16 +43,20 @@ def translate(
     from harness_lab.export.translation.worlds import USUAL
 
     made = translated(
-        limits, source=_system(source, graph_steps), target=_system(target, graph_steps), form=form,
+        limits, source=_system(source, graph_steps, "--from"), target=_system(target, graph_steps, "--to"), form=form,
         workload=USUAL if workload is None else workload, runs=runs, seed=seed, agents=agent or (),
     )  # fmt: skip
-    places = [] if out is None else write_files(made.written, out)
+    empty = made.written.carries_nothing and not allow_empty
+    places = [] if out is None or empty else write_files(made.written, out)
     if places:
         _held(made, places)
     if not as_json:
         print(made.summary())
-    if as_json or not places:
+    if as_json or not (places or empty):
         show(f"\n{made.written.text.rstrip()}", made.to_dict() | {"wrote": places}, as_json=as_json)
+    if empty:
+        note(NOTHING)
+        raise typer.Exit(1)
 
 
 def _held(made: Translation, places: list[Path]) -> None:
@@ -64,9 +69,11 @@ def _held(made: Translation, places: list[Path]) -> None:
     note("read back: the same limits")
 
 
-def _system(name: str, graph_steps: str | None) -> str | Target:
+def _system(name: str, graph_steps: str | None, option: str) -> Target:
+    from harness_lab.export.writers import target_of
+
     if graph_steps is None or name != "langgraph":
-        return name
+        return target_of(name, what=option)
     from harness_lab.export.steps import StepModel
     from harness_lab.export.targets.langgraph import langgraph
 

@@ -24,10 +24,16 @@ KINDS: Final[dict[Kind, str]] = {
 
 
 class Run(NamedTuple):
-    """What a policy made of a run: its answers, in order, and whether the run's root completed."""
+    """What a policy made of a run: its answers, whether its root completed, and whether a limit ended a node."""
 
     answers: list[Answer]
     completed: bool
+    stopped: bool = False
+
+    @property
+    def bound(self) -> bool:
+        """Whether a limit did anything: refused something, made it wait, or ended a node."""
+        return self.stopped or any(one.answer != "granted" for one in self.answers)
 
     @property
     def calls(self) -> int:
@@ -70,8 +76,9 @@ def runs_of(result: Result, policy: str) -> dict[str, Run]:
     nodes = result.settlements.nodes
     roots = nodes[(nodes["policy"] == policy) & nodes["parent"].isna()]
     answers = by_run(result, policy)
+    stopped = set(nodes.loc[(nodes["policy"] == policy) & nodes["stopped_by"].notna(), "run"].astype("string"))
     ended = zip(roots["run"].astype("string").tolist(), roots["outcome"].tolist(), strict=True)
-    return {run: Run(answers.get(run, []), outcome == "completed") for run, outcome in ended}
+    return {run: Run(answers.get(run, []), outcome == "completed", run in stopped) for run, outcome in ended}
 
 
 def apart(experiment: Experiment) -> Experiment:

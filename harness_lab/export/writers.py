@@ -66,6 +66,11 @@ class Export:
     evidence: tuple[Evidence, ...] = ()
 
     @property
+    def carries_nothing(self) -> bool:
+        """Whether there was something to carry and none of it is in the files: loaded there, they limit nothing."""
+        return bool(self.target.knobs and self.losses) and not (self.carried or self.agents_back())
+
+    @property
     def file(self) -> str:
         """Usual path of the first file."""
         return next(iter(self.files))
@@ -113,6 +118,7 @@ class Export:
     def summary(self) -> str:
         """Return what was written and what is lost, in plain text."""
         lines = [f"{self.target.name} ({self.form}): {', '.join(self.files)}"]
+        lines += [f"  carries nothing: {self.target.title} would limit nothing"] if self.carries_nothing else []
         lines += [f"  {one}" for one in self.carried] + [f"  cannot be expressed: {loss}" for loss in self.losses]
         return "\n".join([*lines, *(f"  not limited here: {text}" for text in self.defaults)])
 
@@ -123,8 +129,8 @@ class Export:
         return f"<pre>{escape(self.summary())}</pre>"
 
 
-def target_of(name: str | Target) -> Target:
-    """Return a target by name.
+def target_of(name: str | Target, *, what: str = "target") -> Target:
+    """Return a target by name; `what` is what an error calls it.
 
     Raises
     ------
@@ -134,7 +140,7 @@ def target_of(name: str | Target) -> Target:
     if isinstance(name, Target):
         return name
     if name not in TARGETS:
-        raise InputError("target", expected=f"one of {', '.join(TARGETS)}", got=name)
+        raise InputError(what, expected=f"one of {', '.join(TARGETS)}", got=name)
     return TARGETS[name]
 
 

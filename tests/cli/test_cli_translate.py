@@ -85,8 +85,8 @@ def test_a_pipe_and_a_file_in_the_way_are_refused_in_one_line(limits: Path, caps
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [
-        (("--from", "fax", "--to", "litellm"), "expected one of claude-code, codex"),
-        (("--from", "langgraph", "--to", "fax"), "expected one of claude-code, codex"),
+        (("--from", "fax", "--to", "litellm"), "--from: expected one of claude-code, codex"),
+        (("--from", "langgraph", "--to", "fax"), "--to: expected one of claude-code, codex"),
         (("--from", "prism", "--to", "litellm"), "got 'recursion_limit'"),
         (
             ("--from", "langgraph", "--to", "litellm", "--workload", "nowhere"),
@@ -103,3 +103,19 @@ def test_misuse_is_one_line(
     told = capsys.readouterr().err
     assert match in told
     assert told.count("\n") == 1
+
+
+def test_limits_that_cannot_be_said_at_all_are_not_written_unless_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place, written = tmp_path / "limits.toml", tmp_path / "config.py"
+    place.write_text("max_cost_usd = 100000\n", encoding="utf-8")  # never reached, so nothing stands in for it
+    arguments = ("--from", "prism", "--to", "langgraph", place, "--workload", "coding-agent", "--runs", 3)
+    code = run(*arguments, "--out", written)
+    told = capsys.readouterr()
+    assert (code, written.exists()) == (1, False)
+    assert "nothing can be said to LangGraph" in told.out
+    assert "bound in 0 of 3 runs" in told.out
+    assert "nothing was written: the file would limit nothing there" in told.err
+    assert run(*arguments, "--out", written, "--allow-empty") == 0
+    assert written.read_text("utf-8").strip().endswith("{}")

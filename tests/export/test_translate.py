@@ -63,6 +63,21 @@ def test_what_is_counted_alike_is_carried_without_a_search_and_no_run_differs() 
     assert "Treated differently: 0 [0, 0.08762] (95 %, n = 40, Wilson)" in found.summary()
 
 
+def test_limits_that_no_run_reaches_are_said_to_have_bound_in_none() -> None:
+    found = made("langgraph", "openai-agents", (("recursion_limit", 2500),))
+    assert (found.bound, found.met) == ((0, 0), 40)
+    assert "A limit of LangGraph bound in 0 of 40 runs, of OpenAI Agents SDK in 0: these runs" in found.summary()
+    tight = made("langgraph", "openai-agents", (("recursion_limit", 25),))
+    assert 0 < min(tight.bound) <= max(tight.bound) <= 40
+    assert "say nothing of what is beyond" not in tight.summary()
+
+
+@pytest.mark.parametrize(("source", "target", "what"), [("langchain", "prism", "source"), ("prism", "x", "target")])
+def test_a_system_that_there_is_not_is_called_by_its_own_argument(source: str, target: str, what: str) -> None:
+    with pytest.raises(InputError, match=rf"^{what}: expected one of "):
+        translate({"max_steps": 3}, source=source, target=target)
+
+
 def test_a_session_that_counts_a_call_when_it_starts_ends_runs_that_a_ledger_lets_go_on() -> None:
     found = made("prism", "litellm", (("max_steps", 40),), workload="coding-agent")
     assert found.written.settings["max_iterations"] == 40

@@ -87,6 +87,10 @@ class Translation:
         Share of the runs in which at least one answer differs.
     kinds : dict of str to Estimate
         The same by kind of the first difference, see :data:`harness_lab.export.decisions.KINDS`; their shares add up.
+    bound : (int, int)
+        Runs in which a limit refused something, made it wait or ended it: under the source, and under the target.
+    met : int
+        Runs that both met; more than `runs` where runs arrive together.
     ends : Estimate
         Share of the runs that complete under one of the two and not under the other.
     comparison : Comparison
@@ -113,6 +117,8 @@ class Translation:
     differing: Estimate
     kinds: Mapping[Kind, Estimate]
     ends: Estimate
+    bound: tuple[int, int]
+    met: int
     comparison: Comparison
     searched: tuple[Searched, ...] = ()
     in_vain: tuple[str, ...] = ()
@@ -135,7 +141,7 @@ class Translation:
         lines += [f"- {one}" for one in self.written.carried] or [f"- {none}"]
         lines += [f"- cannot be said: {loss}" for loss in self.written.losses]
         lines += [f"- {one}" for one in (*self.searched, *self.in_vain)]
-        lines.append(f"Treated differently: {self.differing}")
+        lines += [self._bound(), f"Treated differently: {self.differing}"]
         lines += [f"- {kind} ({KINDS[kind]}): {one}" for kind, one in self.kinds.items() if one.value]
         lines.append(f"Complete under one of the two only: {self.ends}")
         if self.differing.value:
@@ -144,6 +150,13 @@ class Translation:
         lines += [f"- {self.source.title} of its own, not simulated: {text}" for text in self.defaults]
         lines += [f"- {self.target.title} of its own, not simulated: {text}" for text in self.written.defaults]
         return "\n".join(lines)
+
+    def _bound(self) -> str:
+        (there, here), of = self.bound, f"of {self.met:,} runs"
+        told = f"A limit of {self.source.title} bound in {there:,} {of}, of {self.target.title} in {here:,}"
+        if there or here:
+            return f"{told}."
+        return f"{told}: these runs do not reach them, and say nothing of what is beyond; take a workload that does."
 
     def explain(self) -> str:
         """Return what the figures mean, what they do not, and the next step."""
@@ -160,6 +173,7 @@ class Translation:
         return {
             "source": self.source.name, "target": self.target.name, "form": self.written.form, "said": dict(self.said),
             "workload": self.workload, "runs": self.runs, "seed": self.seed,
+            "bound": {"source": self.bound[0], "target": self.bound[1], "of": self.met},
             "treated_differently": self.differing.record(),
             "kinds": {kind: one.record() for kind, one in self.kinds.items()},
             "completes_under_one_only": self.ends.record(),

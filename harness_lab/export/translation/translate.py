@@ -83,7 +83,7 @@ def translate(
     """
     check_confidence(confidence)
     count("search_runs", search_runs)
-    origin, place = target_of(source), target_of(target)
+    origin, place = target_of(source, what="source"), target_of(target)
     values = limits_of(origin, limits)
     said = told(origin, lambda: values)
     named = (*said.agents, *(AgentLimits(name=name) for name in agents if name not in {a.name for a in said.agents}))
@@ -126,9 +126,10 @@ def _measured(
     mine, theirs = (runs_of(result, one.name) for one in (before, after))
     kinds = np.asarray([kind_of(one, theirs[run]) or "" for run, one in mine.items()])
     ends = np.asarray([one.completed != theirs[run].completed for run, one in mine.items()])
+    bound = (sum(one.bound for one in mine.values()), sum(one.bound for one in theirs.values()))
     periods = [run.partition(".")[0] for run in mine] if world.workload.arrivals is not None else None
     return Translation(
-        runs=experiment.runs, seed=experiment.seed, policy=before, read_back=after,
+        runs=experiment.runs, seed=experiment.seed, bound=bound, met=len(mine), policy=before, read_back=after,
         differing=share(kinds != "", confidence=confidence, clusters=periods, method="runs treated differently"),
         kinds={kind: share(kinds == kind, confidence=confidence, clusters=periods, method=kind) for kind in KINDS},
         ends=share(ends, confidence=confidence, clusters=periods, method="runs that complete under one only"),
