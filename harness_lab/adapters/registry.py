@@ -35,6 +35,8 @@ _MODULES: Final[dict[str, str]] = {
     "bernstein": "bernstein",
 }
 """Module of this room by the adapter's name; its class is called ``ADAPTER`` there."""
+OURS: Final = {"max_depth": "max_depth", "max_concurrent": "max_concurrent", "max_children": "max_calls"}
+"""Limits of a tree, which most packages do not have, and what ours call them."""
 _FILES: Final[dict[str, str]] = {}
 """File of a module that was read from one, as it was written."""
 
@@ -115,7 +117,9 @@ def checked(adapter: type[Adapter], limits: Mapping[str, Any]) -> None:
     takes = limits_of(adapter)
     unknown = [limit for limit in limits if limit not in takes]
     if unknown:
-        raise InputError(f"limits of {name}", expected=f"some of {', '.join(takes)}", got=unknown)
+        ours = f"compose(policy(...), tree_limits({', '.join(f'{OURS[one]}=...' for one in unknown if one in OURS)}))"
+        hint = f"{ours} holds that beside it" if any(one in OURS for one in unknown) else None
+        raise InputError(f"limits of {name}", expected=f"some of {', '.join(takes)}", got=unknown, hint=hint)
     odd = {limit: value for limit, value in limits.items() if not _a_number(value)}
     if odd:
         raise InputError(f"limits of {name}", expected="numbers, or None", got=odd)

@@ -22,6 +22,7 @@ from harness_lab.policies import (
     durable_account,
     period_budget,
     shared_ledger,
+    tree_limits,
 )
 from harness_lab.usage import amounts
 
@@ -186,6 +187,16 @@ def test_a_limit_is_changed_or_left_out() -> None:
     assert spec.with_limit("calls", 5).limits == (("calls", 5),)
     assert spec.with_limit("calls", None).limits == ()
     assert (spec.takes("max_depth"), spec.takes("cost_usd")) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("limit", "ours"), [("max_depth", "max_depth"), ("max_concurrent", "max_concurrent"), ("max_children", "max_calls")]
+)
+def test_a_limit_of_the_tree_that_a_package_has_not_is_named_as_ours_has_it(limit: str, ours: str) -> None:
+    with pytest.raises(InputError, match=rf"tree_limits\({ours}=\.\.\.\)\) holds that beside it"):
+        policy("check-then-add", **{limit: 2})
+    beside = compose(policy("check-then-add", calls=3), tree_limits(**{ours: 2}))  # type: ignore[arg-type]
+    assert getattr(beside.module("tree_limits"), ours) == 2
 
 
 def test_an_odd_limit_is_told_before_a_run() -> None:
