@@ -30,6 +30,7 @@ MODE_KEYS = (
 )
 """What a mode may name."""
 _NAME = "a name: printable text without blanks at its ends"
+_OTHER = "a name that none of the mode's tools has, since subagents are offered by themselves"
 _TOOL = "a tool's name: printable text without blanks"
 
 
@@ -119,11 +120,11 @@ def unreachable(name: Any, entry: object, tools: frozenset[str] | None, *, autom
                 text = f"it gates tool [{tool}], which it never offers"
                 yield _malformed(name, f"requires_approval[{i}]", text, "a tool that the mode offers, or *", tool)
     taken = {tool for _, tool in listed}
-    if "*" in taken and tools is not None:
-        taken |= tools
+    if tools is not None:  # who lists a subagent that no tool is named like has only said twice what is offered
+        taken = tools & (tools if "*" in taken else taken)
     for child in sorted(children & taken) if automatic else ():
         text = f"subagent [{child}] is named like a tool of the mode, which could never be called"
-        yield _malformed(name, joined("subagents", child), text, "a name that none of the mode's tools has", child)
+        yield _malformed(name, joined("subagents", child), text, _OTHER, child)
 
 
 def _named(entry: Mapping[Any, Any], key: str) -> list[tuple[int, str]]:

@@ -225,7 +225,7 @@ class ModeRegistry:
             then a problem too, and so is an approval gate on a tool that its mode never offers.
         offer : {"automatic", "by-hand"}
             How the runtime offers subagents. Automatically: a subagent that is named like a tool of its mode is a
-            problem, since that tool could never be called.
+            problem, since that tool could never be called; with `tools`, only where there is such a tool.
 
         Raises
         ------

@@ -71,7 +71,8 @@ MISTAKES: list[tuple[Path, Any, str]] = [
     ((*LEAD, "subagents", "a b"), {"mode": "checker"}, f"modes.lead.subagents['a b']: expected {TOOL}, got 'a b'"),
     ((*LEAD, "subagents", ""), {"mode": "checker"}, f"modes.lead.subagents['']: expected {TOOL}, got ''"),
     ((*LEAD, "subagents", "search"), {"mode": "checker"},
-     "modes.lead.subagents.search: expected a name that none of the mode's tools has, got 'search'"),
+     "modes.lead.subagents.search: expected a name that none of the mode's tools has, since subagents are "
+     "offered by themselves, got 'search'"),
     ((*LEAD, "subagents", "ghost"), {},
      "modes.lead.subagents.ghost.mode: expected a configured mode (MODES), got 'ghost'"),
     ((*VERIFY, "mode"), 5, "modes.lead.subagents.verify.mode: expected text or nothing, got 5"),
@@ -187,6 +188,8 @@ def test_where_subagents_are_offered_by_hand_they_are_listed_as_tools() -> None:
     registry = ModeRegistry({"default": "a", "modes": modes})
     assert registry.check(tools=["verify"], offer="by-hand").ok
     assert not registry.check(tools=["verify"]).ok
+    assert not registry.check().ok
+    assert registry.check(tools=["search"]).ok  # listed twice, and no tool hides behind it
 
 
 def test_a_tool_that_a_star_lets_in_hides_behind_no_subagent() -> None:
