@@ -18,7 +18,7 @@ from scipy.stats import pearson3
 
 from harness_lab.analyze.beside import beside
 from harness_lab.analyze.chances import chance_text, within_sight
-from harness_lab.analyze.frames import Data, Floats, Ints, as_names, column, label, numbers, parts_by
+from harness_lab.analyze.frames import Data, Floats, Ints, amounts, as_names, column, label, parts_by
 from harness_lab.analyze.grouping import AUTO, choose_cluster
 from harness_lab.analyze.runs import run_table
 from harness_lab.errors import InputError
@@ -258,7 +258,7 @@ def break_even_runs(
 
 
 def _costs(runs: pd.DataFrame, cluster: str | None) -> tuple[Floats, str | None, Ints | None]:
-    cost = numbers(runs, "cost_nusd") / 1e9  # divided, 0.3 dollars are the double that is written so
+    cost = amounts(runs, "cost_nusd") / 1e9  # divided, 0.3 dollars are the double that is written so
     known = ~np.isnan(cost)
     name, labels = choose_cluster(runs[known], cost[known], cluster)
     return cost[known], name, labels

@@ -40,6 +40,7 @@ _COUNTS: Final = frozenset(
 COUNTED: Final = frozenset(("calls", "attempts", "tool_calls", "starts", "iterations", "duration_ns", "wait_ns"))
 """Quantities that are whole even where a call did not report its usage."""
 
+_SIGNED: Final = frozenset(("score", "start_ns"))
 _FLAGS: Final = frozenset(("overspent", "delivered", "eligible", "usage_known"))
 
 
@@ -120,6 +121,21 @@ def numbers(frame: pd.DataFrame, name: str) -> Floats:
     if not pd.api.types.is_numeric_dtype(series.dtype):
         raise InputError(name, expected="a column of numbers", got=str(series.dtype))
     return series.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def amounts(frame: pd.DataFrame, name: str) -> Floats:
+    """Return a column of something used: numbers of at least 0, unknown as NaN.
+
+    Raises
+    ------
+    InputError
+        If the column holds no numbers, or a number below 0 (a score or an instant may be below).
+    """
+    values = numbers(frame, name)
+    below = values < 0
+    if name not in _SIGNED and below.any():
+        raise InputError(name, expected="amounts of at least 0", got=float(values[below].min()))
+    return values
 
 
 def whole_numbers(frame: pd.DataFrame, name: str) -> pd.Series[Any]:

@@ -19,7 +19,7 @@ import pandas as pd
 from harness_lab.analyze.beside import beside
 from harness_lab.analyze.chances import chance_text, within_sight
 from harness_lab.analyze.flat_price import MIN_CLUSTERS, MIN_RUNS
-from harness_lab.analyze.frames import Data, Floats, Ints, as_names, label, numbers, parts_by
+from harness_lab.analyze.frames import Data, Floats, Ints, amounts, as_names, label, parts_by
 from harness_lab.analyze.grouping import AUTO, choose_cluster
 from harness_lab.analyze.runs import run_table
 from harness_lab.errors import InputError
@@ -157,7 +157,7 @@ def period_budget(
     """
     check_confidence(confidence)
     runs = run_table(settlements)
-    cost = numbers(runs, "cost_nusd") * 1e-9
+    cost = amounts(runs, "cost_nusd") * 1e-9
     known = ~np.isnan(cost)
     if int(known.sum()) < MIN_RUNS:
         raise InputError("settlements", expected=f"at least {MIN_RUNS} runs of known cost", got=int(known.sum()))

@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from harness_lab.analyze.endings import APART, COMPLETED, STOPPED, Tally, endings, tally
-from harness_lab.analyze.frames import COUNTED, Bools, Data, Floats, Ints, is_false, is_true, nodes_of, numbers
+from harness_lab.analyze.frames import (
+    COUNTED,
+    Bools,
+    Data,
+    Floats,
+    Ints,
+    amounts,
+    is_false,
+    is_true,
+    nodes_of,
+    numbers,
+)
 from harness_lab.analyze.grouping import Labels, choose_cluster
 from harness_lab.analyze.runs import run_table
 from harness_lab.errors import InputError
@@ -138,11 +149,11 @@ def _policies(frame: pd.DataFrame) -> int:
 
 def _values(frame: pd.DataFrame, column: str) -> Floats:
     if column == "tokens" and column not in frame.columns:
-        return numbers(frame, "input_total") + numbers(frame, "output")
+        return amounts(frame, "input_total") + amounts(frame, "output")
     if column not in frame.columns:
         expected = "a column of numbers, such as cost_nusd, calls, tokens, input_total or duration_ns"
         raise InputError("column", expected=expected, got=column)
-    values = numbers(frame, column)
+    values = amounts(frame, column)
     if "usage_known" in frame.columns and column not in COUNTED:
         values[_incomplete(frame, column)] = np.nan
     return values

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness_lab.analyze import flat_price, period_budget
+from harness_lab.analyze import ceiling, cheapest_ceiling, distribution, drift, flat_price, hold_sizes, period_budget
 from harness_lab.analyze.chances import LEAST_CHANCE
+from harness_lab.errors import InputError
 
 
 def runs(costs: object, n: int = 100) -> pd.DataFrame:
@@ -74,3 +75,18 @@ def test_a_run_that_costs_just_its_price_and_runs_that_cost_just_the_budget_lose
     for size in (1, 3, 10):
         found = period_budget(data, budget_usd=nusd * size / 1e9, period_runs=size, periods=20, samples=10)
         assert (found.exceeded.value, found.blocked.value) == (0, 0)
+
+
+def test_a_cost_below_nothing_is_refused_at_every_door() -> None:
+    below = runs([-(10**9)] * 50 + [10**9] * 50)
+    for ask in (
+        lambda: flat_price(below),
+        lambda: period_budget(below, budget_usd=5, period_runs=9),
+        lambda: ceiling(below, target=0.5),
+        lambda: cheapest_ceiling(below, failure_usd=3),
+        lambda: distribution(below),
+        lambda: hold_sizes(below, pool=5e9, at_once=2),
+        lambda: drift(below, below),
+    ):
+        with pytest.raises(InputError, match=r"^cost_nusd: expected amounts of at least 0, got -1000000000"):
+            ask()
