@@ -1,119 +1,143 @@
-"""A ceiling chosen on one part of a recorded set, checked on the other: at random, by cluster, in time."""
+"""A ceiling chosen on one part of a recorded set, checked on the other: at random, by cluster, in time.
+
+What a run used is taken as what it needs. Sets of fewer than 200 runs are left out: 155 sessions of Claude Code (their
+turns are here), 123 runs of Codex, 93 headless runs of Claude Code, 69 rows of a leaderboard.
+"""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
 import pytest
+import recorded_sets
+from recorded_sets import DATA
 from scipy.stats import binomtest
 
 from harness_lab.analyze import ceiling, drift
+from harness_lab.analyze.ceilings import COLUMN_OF
 
-DATA = Path(__file__).parents[2] / ".." / "shared" / "data"
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.skipif(not DATA.exists(), reason="the recorded sets are not here")
+
+CHANNELS = {
+    "mini-swe-agent-traj": ("calls", "input", "tokens", "cost", "time"),
+    "trae-trajectory": ("calls", "input", "tokens", "time"),
+    "claude-code-transcripts": ("calls", "input"),
+    "aider-analytics": ("input", "tokens", "cost"),
+    "azure-llm-2023 code": ("input", "tokens"),
+    "azure-llm-2023 conv": ("input", "tokens"),
+    "mooncake-trace": ("input", "tokens"),
+}
+"""Every set of at least 200 runs, and what it records of them."""
+CASES = [(name, channel) for name, channels in CHANNELS.items() for channel in channels]
 SPLITS = ("random", "cluster", "time")
 
 
-def mini_swe() -> tuple[pd.DataFrame, str]:
-    table = pd.read_csv(DATA / "mini-swe-agent-traj" / "runs.csv")
-    frame = {"run": table["instance_id"], "repo": table["instance_id"].str.rsplit("-", n=1).str[0]}
-    frame |= {"cost_nusd": (table["instance_cost"] * 1e9).round().astype("Int64"), "start_ns": table["first_created"]}
-    return pd.DataFrame(frame), "cost"
+class Checked(NamedTuple):
+    """A ceiling that was chosen on one part and held against the other."""
+
+    target: float
+    kept: float
+    p_value: float
+    why: list[str]
+    """Columns that drifted; looked for only where the promise is rejected."""
 
 
-def trae() -> tuple[pd.DataFrame, str]:
-    table = pd.read_csv(DATA / "trae-trajectory" / "runs.csv").dropna(subset=["duration_s"])
-    frame = pd.DataFrame({"run": table["run"], "repo": table["repo"], "start_ns": range(len(table))})
-    return frame.assign(duration_ns=(table["duration_s"] * 1e9).round().astype("Int64")), "time"
+@cache
+def records(name: str) -> tuple[pd.DataFrame, str]:
+    """Return the runs of a set and the column by which they resemble each other."""
+    if name == "claude-code-transcripts":
+        return turns(), "session"
+    make, cluster = recorded_sets.SETS[name]
+    frame = make().nodes.reset_index(drop=True)
+    start = frame["start_ns"] if frame["start_ns"].notna().all() else frame[cluster].rank(method="first")  # by day
+    return frame.assign(outcome="completed", stopped_by=None, start_ns=start), cluster
 
 
-def turns() -> tuple[pd.DataFrame, str]:
+def turns() -> pd.DataFrame:
+    """Return 1,008 turns of interactive sessions."""
     calls = pd.read_csv(DATA / "claude-code-transcripts" / "calls.csv")
     calls = calls[calls["duplicate_of_other_file"].fillna(0).astype(str).isin(("0", "False", "0.0"))]
     parts = ["input_tokens", "cache_write_5m", "cache_write_1h", "cache_read_tokens"]
     calls = calls.assign(whole=calls[parts].fillna(0).sum(axis=1), start=pd.to_datetime(calls["ts"], format="ISO8601"))
-    found = calls.groupby(["session", "turn"]).agg(input_total=("whole", "sum"), start=("start", "min")).reset_index()
+    by = calls.groupby(["session", "turn"])
+    found = by.agg(input_total=("whole", "sum"), start=("start", "min"), calls=("whole", "size")).reset_index()
     start = found["start"].dt.tz_localize(None).astype("datetime64[ns]").astype(np.int64)
-    return found.assign(
-        run=range(len(found)), start_ns=start, input_total=found["input_total"].astype("Int64")
-    ), "input"
+    used = found[["input_total", "calls"]].astype("Int64")
+    return found.assign(run=range(len(found)), start_ns=start, outcome="completed", **used)
 
 
-def azure(name: str) -> tuple[pd.DataFrame, str]:
-    table = pd.read_csv(DATA / "azure-llm-2023" / f"AzureLLMInferenceTrace_{name}.csv")
-    return pd.DataFrame(
-        {"run": range(len(table)), "input_total": table["ContextTokens"], "start_ns": range(len(table))}
-    ), "input"
+def amounts(frame: pd.DataFrame, channel: str) -> pd.Series[float]:
+    if channel == "tokens":
+        return (frame["input_total"] + frame["output"]).astype("Float64")
+    return frame[COLUMN_OF[channel]].astype("Float64")
 
 
-def mooncake() -> tuple[pd.DataFrame, str]:
-    table = pd.read_json(DATA / "mooncake-trace" / "conversation_trace.jsonl", lines=True)
-    return pd.DataFrame(
-        {"run": range(len(table)), "input_total": table["input_length"], "start_ns": table["timestamp"]}
-    ), "input"
+def known(name: str, channel: str) -> tuple[pd.DataFrame, str]:
+    frame, cluster = records(name)
+    frame = frame[amounts(frame, channel).notna()].reset_index(drop=True)
+    assert len(frame) >= 200
+    return frame, cluster
 
 
-def aider() -> tuple[pd.DataFrame, str]:
-    lines = (DATA / "aider-analytics" / "analytics.jsonl").read_text("utf-8").splitlines()
-    events = pd.DataFrame([json.loads(line) for line in lines if line.strip()])
-    sent = events.assign(session=(events["event"] == "launched").cumsum())[events["event"] == "message_send"]
-    tokens = sent["properties"].map(lambda p: p.get("prompt_tokens"))
-    found = pd.DataFrame(
-        {"run": range(len(sent)), "session": sent["session"], "input_total": tokens, "start_ns": sent["time"]}
-    )
-    return found.dropna().astype({"input_total": np.int64}).reset_index(drop=True), "input"
-
-
-SETS = {
-    "mini-swe-agent-traj": mini_swe, "trae-trajectory": trae, "claude-code-transcripts": turns,
-    "aider-analytics": aider,
-    "azure-llm-2023/code": lambda: azure("code"), "azure-llm-2023/conv": lambda: azure("conv"),
-    "mooncake-trace": mooncake,
-}  # fmt: skip
-
-
-def halves(frame: pd.DataFrame, split: str, seed: int) -> tuple[pd.DataFrame, pd.DataFrame] | None:
+def halves(frame: pd.DataFrame, cluster: str, split: str, seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     rng = np.random.default_rng(seed)
-    cluster = next((name for name in ("repo", "session") if name in frame.columns), None)
-    if split == "cluster" and cluster is None:
-        return None
     if split == "random":
         first = rng.permutation(len(frame)) < len(frame) / 2
     elif split == "time":
-        first = frame["start_ns"].rank(method="first").to_numpy() <= len(frame) / 2
+        first = frame["start_ns"].rank(method="first").to_numpy(dtype=np.float64) <= len(frame) / 2
     else:
         labels = frame[cluster].unique()
-        first = frame[cluster].isin(rng.permutation(labels)[: len(labels) // 2]).to_numpy()
+        first = frame[cluster].isin(rng.permutation(labels)[: len(labels) // 2]).to_numpy(dtype=bool)
     return frame[first].reset_index(drop=True), frame[~first].reset_index(drop=True)
 
 
-def chosen(frame: pd.DataFrame, channel: str) -> tuple[float, int] | None:
-    """Choose for the largest target that the half supports; with clusters first, without where they are too few."""
-    for cluster in ("auto", None):
-        for target in (0.95, 0.9, 0.8):
-            found = ceiling(frame, channel, target=target, cluster=cluster).ceiling
+def chosen(frame: pd.DataFrame, channel: str, cluster: str) -> Iterator[tuple[float, int]]:
+    """Yield (target, ceiling) from the largest target on; with clusters first, without where they are too few."""
+    for group in (cluster, None):
+        for target in (0.95, 0.9, 0.8, 0.7, 0.5):
+            found = ceiling(frame, channel, target=target, cluster=group).ceiling  # type: ignore[arg-type]
             if found is not None:
-                return target, found
-    return None
+                yield target, found
+
+
+def check(name: str, channel: str, split: str, seed: int) -> Checked:
+    frame, cluster = known(name, channel)
+    chose, other = halves(frame, cluster, split, seed)
+    target, limit = next(chosen(chose, channel, cluster))
+    kept = int((amounts(other, channel) <= limit).sum())
+    p = float(binomtest(kept, len(other), target, alternative="less").pvalue)
+    column = "input_total" if channel == "tokens" else COLUMN_OF[channel]  # all but a few tokens are of prompts
+    why = [one.column for one in drift(chose, other, columns=[column], cluster=None).moved] if p < 0.01 else []
+    return Checked(target, kept / len(other), p, why)
 
 
 @pytest.mark.parametrize("split", SPLITS)
-@pytest.mark.parametrize("name", SETS)
-def test_a_promise_made_on_one_half_holds_on_the_other_or_the_drift_says_why(name: str, split: str) -> None:
-    if not (DATA / name.split("/")[0]).is_dir():
-        pytest.skip("recorded runs are not here")
-    frame, channel = SETS[name]()
-    assert len(frame) >= 200
-    parts = halves(frame.assign(outcome="completed"), split, seed=1)
-    if parts is None:
-        pytest.skip("no clusters are recorded")
-    target, limit = chosen(parts[0], channel)
-    column = {"cost": "cost_nusd", "time": "duration_ns", "input": "input_total"}[channel]
-    kept = int((parts[1][column] <= limit).sum())
-    broken = binomtest(kept, len(parts[1]), target, alternative="less").pvalue < 0.01
+@pytest.mark.parametrize(("name", "channel"), CASES)
+def test_a_promise_made_on_one_half_holds_on_the_other_or_the_drift_says_why(
+    name: str, channel: str, split: str
+) -> None:
+    found = check(name, channel, split, seed=1)
     if split == "random":
-        assert not broken
-    elif broken:
-        assert [one.column for one in drift(*parts, columns=[column], cluster=None).moved] == [column]
+        assert found.p_value >= 0.01, found
+    elif found.p_value < 0.01:
+        assert found.why == ["input_total" if channel == "tokens" else COLUMN_OF[channel]], found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("split", ["random", "cluster"])
+@pytest.mark.parametrize(("name", "channel"), CASES)
+def test_over_many_splits_promises_are_seldom_rejected_and_never_without_a_reason(
+    name: str, channel: str, split: str
+) -> None:
+    found = [check(name, channel, split, seed) for seed in range(2, 22)]
+    broken = [one for one in found if one.p_value < 0.01]
+    if split == "random":
+        assert len(broken) <= 2, broken
+    else:
+        assert all(one.why for one in broken), broken

@@ -68,7 +68,7 @@ def mini_swe_agent() -> Settlements:
 
 
 def trae() -> Settlements:
-    """271 of 411 runs, those that made a call; no call rows. Runs of one day resemble each other."""
+    """275 of 411 runs, those that made a call; no call rows. Runs of one day resemble each other."""
     runs = pd.read_csv(DATA / "trae-trajectory" / "runs.csv")
     runs = runs[runs["llm_calls"] > 0]
     ends = {"completed": "completed", "limit_steps": "exhausted", "limit_time": "timed_out", "killed": "cancelled"}
