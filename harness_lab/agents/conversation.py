@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from harness_lab.agents.approvals import PendingApproval, decided
 from harness_lab.agents.arguments import misfit
 from harness_lab.agents.client import ModelRequest, ModelResponse, ToolCall
+from harness_lab.agents.due import DueCalls, entry_of
 from harness_lab.agents.errors import AgentError, cause_of, not_available
 from harness_lab.agents.offers import authorized, failed_text, offered_to, result_text, spec_of
 from harness_lab.agents.ports import Call, Children, Work
@@ -88,6 +90,7 @@ class Conversation:
         self.turn = 0
         self._tool_names = tool_names
         self._offered: dict[str, AgentTool] = {}
+        self._due = DueCalls()
         self._asked: set[str] = set()  # approved calls that the call policy has already let through
 
     @property
@@ -152,8 +155,9 @@ class Conversation:
         )
 
     def finish(self, record: NodeRecord) -> None:
-        """Write down how the run ended, and give the session back."""
+        """Write down how the run ended, and what its calls came to, and give the session back."""
         if self.began:
+            self._record_results(self._due.left())
             self.place.service.ended(self, record)
             self.session.release(self.place.run_id)
 
@@ -218,7 +222,7 @@ class Conversation:
         approved = [d.call for d in waiting if d.refusal is None]
         blocked = {call.id: reason for call in approved if (reason := self._blocked(call)) is not None}
         refused += [(call, blocked[call.id]) for call in approved if call.id in blocked]
-        self._record_results([_entry(call, reason) for call, reason in refused])
+        self._record_results([entry_of(call, reason) for call, reason in refused])
         yield from self._act([call for call in approved if call.id not in blocked])
 
     def _blocked(self, call: ToolCall) -> str | None:
@@ -235,6 +239,7 @@ class Conversation:
 
     def _act(self, calls: Sequence[ToolCall]) -> Generator[Move, Any, None]:
         """Carry out calls in order; subagents that stand side by side run side by side."""
+        self._due.add(calls)
         numbered = list(enumerate(calls))
         while numbered:
             batch = self._batch(numbered)
@@ -272,9 +277,11 @@ class Conversation:
             except Exception as error:
                 return entries, error
             self.called.append(call.name)
+            self._due.begin(call)
             wrong = misfit(tool, call.arguments)
             text = await result_text(tool, call.arguments) if wrong is None else failed_text(wrong)
-            entries.append(_entry(call, text))
+            entries.append(entry_of(call, text))
+            self._due.ended(entries[-1])
         return entries, None
 
     def _delegate(self, batch: Sequence[tuple[int, ToolCall]]) -> Generator[Move, Any, None]:
@@ -283,16 +290,17 @@ class Conversation:
         for slot, call in batch:
             tool = self._allowed(call)
             self.called.append(call.name)
+            self._due.begin(call)
             if isinstance(tool, SubagentTool):
                 wrong = no_task(tool, call.arguments)
                 kid = prepare(self, tool, call.arguments["task"], slot) if wrong is None else failed_text(wrong)
                 family.append((call, kid))
+                if isinstance(kid, SubagentCall):
+                    self._due.delegated(call, partial(_told, kid))
         asked = [kid.move for _, kid in family if isinstance(kid, SubagentCall) and kid.move is not None]
         if asked:
             yield Children(asked)
-        self._record_results(
-            [_entry(call, kid if isinstance(kid, str) else kid.result().to_tool_result()) for call, kid in family]
-        )
+        self._record_results([entry_of(call, kid if isinstance(kid, str) else _told(kid)) for call, kid in family])
 
     def _allowed(self, call: ToolCall) -> AgentTool:
         tool = self._tool(call)
@@ -309,9 +317,10 @@ class Conversation:
         return tool
 
     def _record_results(self, entries: Sequence[dict[str, Any]]) -> None:
+        self._due.recorded(entries)
         if entries:
             self.session.messages.append({"type": "tool_result", "results": list(entries)})
 
 
-def _entry(call: ToolCall, result: str) -> dict[str, Any]:
-    return {"tool_call_id": call.id, "name": call.name, "result": result}
+def _told(kid: SubagentCall) -> str:
+    return kid.result().to_tool_result()

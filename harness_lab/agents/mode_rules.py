@@ -6,7 +6,7 @@ ours.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -119,7 +119,7 @@ def unreachable(name: Any, entry: object, tools: frozenset[str] | None, *, autom
             if tool != "*" and "*" not in offered and tool not in offered:
                 text = f"it gates tool [{tool}], which it never offers"
                 yield _malformed(name, f"requires_approval[{i}]", text, "a tool that the mode offers, or *", tool)
-    taken = {tool for _, tool in listed}
+    taken: Set[str] = {tool for _, tool in listed}
     if tools is not None:  # who lists a subagent that no tool is named like has only said twice what is offered
         taken = tools & (tools if "*" in taken else taken)
     for child in sorted(children & taken) if automatic else ():

@@ -20,6 +20,7 @@ from harness_lab.agents import (
     ToolRegistry,
     record_approval,
 )
+from harness_lab.agents.due import NOT_RUN
 from harness_lab.agents.scripted import ScriptedClient, calls, says
 from harness_lab.budget import RunBudget, RunContext
 from harness_lab.errors import InputError
@@ -245,7 +246,7 @@ def test_what_ran_before_a_denied_call_is_kept() -> None:
     runtime.tools.register(Tool("other", lambda arguments: "no"))
     with pytest.raises(AgentError, match=r"call to tool \[other\] is not authorized"):
         _send(runtime)
-    assert _results(runtime) == ["echo"]
+    assert _results(runtime) == ["echo", NOT_RUN]
 
 
 def test_a_tool_that_may_not_be_offered_is_not() -> None:

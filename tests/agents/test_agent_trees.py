@@ -21,6 +21,7 @@ from harness_lab.agents import (
     ToolCall,
     ToolRegistry,
 )
+from harness_lab.agents.due import NOT_RUN, UNDER_WAY
 from harness_lab.budget import RunBudget, RunContext
 from harness_lab.clock import Time
 from harness_lab.policies import tree_limits
@@ -94,7 +95,8 @@ class World:
     def handed(self) -> list[dict[str, Any]]:
         sessions = self.runtime.sessions._open.values()
         rows = [r for s in sessions for m in s.messages for r in m.get("results", ())]
-        return [json.loads(row["result"]) for row in rows if row["name"] != "echo"]
+        told = [row["result"] for row in rows if row["name"] != "echo"]
+        return [json.loads(text) for text in told if text not in (NOT_RUN, UNDER_WAY)]
 
 
 WORLDS = st.builds(

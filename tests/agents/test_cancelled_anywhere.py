@@ -25,6 +25,7 @@ from harness_lab.agents.asyncio_runtime import AsyncioRuntime
 from harness_lab.budget import RunBudget, RunContext
 from harness_lab.policies import compose, reservation_pool, tree_limits
 from tests.kit.cancelled_anywhere import run_cancelled
+from tests.kit.ended_runs import unanswered
 
 if TYPE_CHECKING:
     from harness_lab.policies import PolicySpec
@@ -86,6 +87,7 @@ class World:
         sessions = self.runtime.sessions._open.values()
         assert [session.scope for session in sessions if session.held] == []
         assert [session.scope for session in sessions if session.run and session.run.status == "running"] == []
+        assert [unanswered(session) for session in sessions if unanswered(session)] == []
         started = Counter(event.run_id for event in self.events if event.name == "run.started")
         assert started == Counter(event.run_id for event in self.events if event.name != "run.started")
         rows = [json.loads(line) for line in self.rows.getvalue().splitlines()]

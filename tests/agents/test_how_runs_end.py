@@ -13,7 +13,7 @@ from harness_lab.budget import RunBudget
 from harness_lab.budget.durable import DurableAccount
 from harness_lab.errors import AccountUnavailable
 from harness_lab.policies import AtLimit, compose, durable_account, tree_limits
-from tests.kit.ended_runs import Brake, World, raises, sleeps
+from tests.kit.ended_runs import Brake, World, raises, sleeps, unanswered
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -140,6 +140,7 @@ def test_how_a_child_ended_is_told_in_one_way_in_each_place(how: str) -> None:
     assert (written["outcome"], written["stopped_by"], written["cause"]) == row
     assert world.session.run is not None
     assert world.session.run.failure is None
+    assert unanswered(world.session) == unanswered(world.runtime.sessions.session("top::sub::dig")) == []
 
 
 @pytest.mark.parametrize("how", NEVER_RAN)
@@ -224,6 +225,7 @@ def test_how_a_run_ended_is_told_by_one_event_and_its_record(how: str) -> None:
     assert run is not None
     assert not world.session.held
     assert (run.status, run.finish_reason, run.stopped_because, run.failure) == record
+    assert unanswered(world.session) == []
 
 
 def test_a_run_whose_account_could_not_be_asked_has_failed_and_says_whose(

@@ -26,7 +26,7 @@ from harness_lab.simulate.virtual_loop import VirtualLoop
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from harness_lab.agents import AgentResponse
+    from harness_lab.agents import AgentResponse, Session
 
 
 class Brake(BaseException):
@@ -116,6 +116,20 @@ class World:
     def told(self, scope: str) -> list[str]:
         """Names of the events of a session."""
         return [e.name for e in self.events if e.session_key == self.runtime.sessions.session(scope).key]
+
+
+def unanswered(session: Session) -> list[str]:
+    """Return the calls that have not exactly one result and wait for nobody: a provider refuses those."""
+    asked: list[str] = []
+    results: list[str] = []
+    waiting: set[str] = set()
+    for turn, message in enumerate(session.messages):
+        if message["type"] == "assistant":
+            last = turn
+            asked += [f"{turn} {call['id']}" for call in message["tool_calls"]]
+            waiting = {f"{turn} {request['tool_call_id']}" for request in message["approval_requests"]}
+        results += [f"{last} {result['tool_call_id']}" for result in message.get("results", ())]
+    return [name for name in asked if results.count(name) != (0 if name in waiting - set(results) else 1)]
 
 
 def sleeps(seconds: float) -> Callable[[Mapping[str, Any]], Any]:
