@@ -15,7 +15,7 @@ from harness_lab.analyze.parts import Parts, ask_by
 from harness_lab.analyze.wide import Wide, figures_of, unit_of, wide
 from harness_lab.stats.estimates import Estimate, check_confidence, percent, with_unit
 from harness_lab.stats.notes import notes_below
-from harness_lab.stats.paired import PairedDifference, holm, paired_difference
+from harness_lab.stats.paired import PairedDifference, holm, paired_difference, paired_shares
 from harness_lab.stats.selection import FIRST_STAGE, Selection, maybe_best, select_best
 
 if TYPE_CHECKING:
@@ -211,7 +211,9 @@ def best_policy(
 def _pairs(found: Wide, metric: str, confidence: float) -> pd.DataFrame:
     rows, pairs = found.table[metric], list(zip(*np.triu_indices(len(found.policies), 1), strict=True))
     tested: list[PairedDifference] = [
-        paired_difference(rows[i], rows[j], confidence=confidence, clusters=found.labels, unit=unit_of(metric))
+        paired_shares(rows[i], rows[j], confidence=confidence, clusters=found.labels)
+        if metric == "completed"
+        else paired_difference(rows[i], rows[j], confidence=confidence, clusters=found.labels, unit=unit_of(metric))
         for i, j in pairs
     ]
     adjusted = iter(holm([one.p_value for one in tested if one.p_value is not None]).tolist())

@@ -10,7 +10,7 @@ import numpy as np
 from harness_lab.analyze.figures import METRICS
 from harness_lab.analyze.frames import display
 from harness_lab.stats.estimates import p_value
-from harness_lab.stats.paired import PairedDifference, holm, paired_difference
+from harness_lab.stats.paired import PairedDifference, holm, paired_difference, paired_shares
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,7 +87,10 @@ def contrast(
         return None
     left, right = left[known], right[known]
     _, labels = alike.choose(right - left, None if known.all() else known)
-    found = paired_difference(left, right, confidence=confidence, clusters=labels, unit=display(metric)[0])
+    if metric == "completed":
+        found = paired_shares(left, right, confidence=confidence, clusters=labels)
+    else:
+        found = paired_difference(left, right, confidence=confidence, clusters=labels, unit=display(metric)[0])
     return Contrast(policy=policy, metric=metric, found=found, p_adjusted=None, left_out=everyone - left.size)
 
 

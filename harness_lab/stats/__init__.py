@@ -9,7 +9,7 @@ from harness_lab.stats.estimates import Estimate, Interval, NotEstimable
 from harness_lab.stats.fits import Fit, fit
 from harness_lab.stats.incidence import IncidenceCurve, cumulative_incidence, incidence_quantile
 from harness_lab.stats.means import mean, ratio
-from harness_lab.stats.paired import PairedDifference, holm, paired_difference
+from harness_lab.stats.paired import PairedDifference, holm, paired_difference, paired_shares
 from harness_lab.stats.quantiles import (
     coverage_of_minimum,
     largest_quantile,
@@ -50,6 +50,7 @@ __all__ = [
     "mean",
     "p_next_below",
     "paired_difference",
+    "paired_shares",
     "quantile",
     "quantile_n",
     "ratio",

@@ -7,6 +7,11 @@ References
 .. [2] Law, A. M. (2015). Simulation Modeling and Analysis, 5th ed., sections 10.2.1 and 11.2. McGraw-Hill.
 .. [3] Hall, P. (1992). On the removal of skewness by transformation. Journal of the Royal Statistical Society B 54(1),
    221-228. https://doi.org/10.1111/j.2517-6161.1992.tb01876.x
+.. [4] Bonett, D. G., Price, R. M. (2012). Adjusted Wald confidence interval for a difference of binomial proportions
+   based on paired data. Journal of Educational and Behavioral Statistics 37(4), 479-488.
+   https://doi.org/10.3102/1076998611411915
+.. [5] McNemar, Q. (1947). Note on the sampling error of the difference between correlated proportions or percentages.
+   Psychometrika 12(2), 153-157. https://doi.org/10.1007/BF02295996
 """
 
 from __future__ import annotations
@@ -16,9 +21,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import stdtr, stdtrit
+from scipy.stats import binomtest
 
 from harness_lab.errors import InputError
-from harness_lab.stats.arrays import Floats, codes, sample
+from harness_lab.stats.arrays import Floats, Ints, codes, sample
 from harness_lab.stats.clusters import effective_clusters, variance_of_mean
 from harness_lab.stats.estimates import Estimate, Interval, NotEstimable, percent
 from harness_lab.stats.means import mean
@@ -29,6 +36,7 @@ MIN_PAIRS = 10
 
 
 _SAME = "identical in all {} runs"
+_SHARES = "Bonett-Price"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +91,9 @@ def paired_difference(
     -------
     PairedDifference
         Where all pairs are identical the interval is [0, 0] and the note says so. Fewer than ten pairs, or fewer than
-        ten that differ, give a mean without an interval.
+        ten that depart from a difference which all the others have, give a mean without an interval: how far further
+        runs may depart from it, they do not tell (the p-value is that of the sign test then). For shares there is
+        :func:`paired_shares`.
 
     Examples
     --------
@@ -99,18 +109,69 @@ def paired_difference(
     delta = b - a
     estimate = mean(delta, confidence=confidence, clusters=clusters, unit=unit)
     p_value, differing = None, int((delta != 0).sum())
+    departing = int((delta != np.median(delta)).sum()) if delta.size else 0
     if a.size >= MIN_PAIRS and not differing:
         estimate, p_value = _identical(estimate, confidence), 1.0
     elif differing < MIN_PAIRS:
-        estimate = replace(
-            estimate, interval=_too_few(a.size, differing), note="" if differing else _SAME.format(a.size)
-        )
+        note = "" if differing else _SAME.format(a.size)
+        estimate = replace(estimate, interval=_too_few(a.size, differing), note=note)
+    elif departing < MIN_PAIRS:  # which way they differ, they do tell
+        p_value = _sign_p(delta) if estimate.estimable else None
+        estimate = replace(estimate, interval=_alike(a.size, departing))
     elif estimate.estimable:
         p_value = _p_value(delta, clusters)
-    return PairedDifference(
-        difference=estimate, identical=int((delta == 0).sum()), variance_ratio=_variance_ratio(a, b, delta),
-        correlation=_correlation(a, b), p_value=p_value,
-    )  # fmt: skip
+    return _paired(a, b, estimate, p_value)
+
+
+def paired_shares(
+    first: npt.ArrayLike, second: npt.ArrayLike, *, confidence: float = 0.95, clusters: npt.ArrayLike | None = None
+) -> PairedDifference:
+    """Estimate the difference of two shares over the same runs: how much more often something holds under the second.
+
+    Parameters
+    ----------
+    first, second : array_like of bool or of 0 and 1, shape (n,)
+        Whether it holds under either policy, run by run in the same order.
+    confidence : float, default 0.95
+        Confidence of the interval.
+    clusters : array_like, shape (n,), optional
+        The cluster of each pair.
+
+    Returns
+    -------
+    PairedDifference
+        With the interval of Bonett and Price [4]_, which holds where few pairs differ, none or all: each kind of
+        difference is counted once more than it was seen. With clusters it is taken at the effective number of pairs
+        that the variance between clusters leaves, with a t quantile. Fewer than ten pairs, or too few clusters, give no
+        interval. The p-value is McNemar's [5]_: exact, or with clusters from the same effective number.
+
+    Examples
+    --------
+    >>> print(paired_shares([1] * 50, [0] * 49 + [1]).difference)
+    -0.98 [-1, -0.8595] (95 %, n = 50, Bonett-Price)
+    """
+    a, b = sample(first, what="first"), sample(second, what="second")
+    if a.shape != b.shape:
+        raise InputError("second", expected=f"{a.size} values, one for each of `first`", got=f"{b.size}")
+    delta = b - a
+    estimate = mean(delta, confidence=confidence, clusters=clusters)
+    if a.size < MIN_PAIRS:
+        return _paired(a, b, replace(estimate, interval=_too_few(a.size, 0)), None)
+    if clusters is not None and not estimate.estimable:
+        return _paired(a, b, estimate, None)
+    more, less, worth, df = int((delta > 0).sum()), int((delta < 0).sum()), float(a.size), math.inf
+    if clusters is not None:
+        worth, df = _worth(delta, codes(clusters, n=a.size))
+    counts = (more * worth / a.size, less * worth / a.size)
+    low, high = _bonett_price(*counts, worth, float(stdtrit(df, 0.5 + confidence / 2)))
+    method = _SHARES if clusters is None else f"{_SHARES}, whole clusters"
+    interval = Interval(low=low, high=high, confidence=confidence, method=method)
+    note = "" if more + less else _identical(estimate, confidence).note
+    if clusters is None or not more + less:
+        p_value = _sign_p(delta)
+    else:
+        p_value = float(2 * stdtr(df, -abs(counts[0] - counts[1]) / math.sqrt(sum(counts))))
+    return _paired(a, b, replace(estimate, interval=interval, note=note), p_value)
 
 
 def holm(p_values: npt.ArrayLike) -> Floats:
@@ -140,6 +201,29 @@ def holm(p_values: npt.ArrayLike) -> Floats:
     return adjusted
 
 
+def _paired(a: Floats, b: Floats, estimate: Estimate, p_value: float | None) -> PairedDifference:
+    delta = b - a
+    return PairedDifference(
+        difference=estimate, identical=int((delta == 0).sum()), variance_ratio=_variance_ratio(a, b, delta),
+        correlation=_correlation(a, b), p_value=p_value,
+    )  # fmt: skip
+
+
+def _bonett_price(more: float, less: float, n: float, z: float) -> tuple[float, float]:
+    """Return the ends of the interval [4]_ of ``(more - less) / n``, within what is possible."""
+    up, down = (more + 1) / (n + 2), (less + 1) / (n + 2)
+    half = z * math.sqrt(max(up + down - (up - down) ** 2, 0.0) / (n + 2))
+    return max(up - down - half, -1.0), min(up - down + half, 1.0)
+
+
+def _worth(delta: Floats, group: Ints) -> tuple[float, float]:
+    """Return how many independent pairs the clusters are worth, and the degrees of freedom that they leave."""
+    effective = effective_clusters(np.bincount(group).astype(np.float64))
+    between = variance_of_mean(delta, group)
+    worth = float(delta.var()) / between if between > 0 else effective
+    return min(worth, float(delta.size)), effective - 1
+
+
 def _identical(estimate: Estimate, confidence: float) -> Estimate:
     interval = Interval(low=0.0, high=0.0, confidence=confidence, method="identical")
     at_most = 1 - (1 - confidence) ** (1 / estimate.n)
@@ -152,6 +236,19 @@ def _too_few(n: int, differing: int) -> NotEstimable:
         return NotEstimable(reason=f"{n} pair(s)", needs_n=MIN_PAIRS)
     needed = math.ceil(n * MIN_PAIRS / differing)
     return NotEstimable(reason=f"only {differing} of {n} pairs differ", needs_n=needed)
+
+
+def _alike(n: int, departing: int) -> NotEstimable:
+    if not departing:
+        return NotEstimable(reason=f"all {n} pairs differ by the same")
+    needed = math.ceil(n * MIN_PAIRS / departing)
+    return NotEstimable(reason=f"only {departing} of {n} pairs differ otherwise than the rest", needs_n=needed)
+
+
+def _sign_p(delta: Floats) -> float:
+    """Return the exact two-sided p-value of "as many differ the one way as the other"; McNemar's for shares."""
+    more, less = int((delta > 0).sum()), int((delta < 0).sum())
+    return float(binomtest(more, more + less).pvalue) if more + less else 1.0
 
 
 def _p_value(delta: Floats, clusters: npt.ArrayLike | None) -> float:

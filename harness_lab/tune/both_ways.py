@@ -28,7 +28,7 @@ from harness_lab.simulate.fit import fit_world
 from harness_lab.simulate.sweep import sweep, with_ceiling
 from harness_lab.stats.estimates import check_confidence
 from harness_lab.stats.means import ratio
-from harness_lab.stats.paired import paired_difference
+from harness_lab.stats.paired import paired_shares
 from harness_lab.stats.shares import wilson
 from harness_lab.tune.both_ways_result import PARTS, CeilingBothWays
 
@@ -201,7 +201,7 @@ class _Simulated:
 
 def _difference(within: Any, done: Any, strict: Record, each: float, *, fitted: bool) -> dict[str, Any]:
     """Take the difference of completion apart: enforcement (paired), and the world (two samples)."""
-    rule = paired_difference(within, done, confidence=each).difference
+    rule = paired_shares(within, done, confidence=each).difference
     share = float(within.mean())
     low, high = (float(end[0]) for end in wilson(np.asarray([within.sum()]), within.size, confidence=each))
     p, bottom, top = (float(strict[f"completed_share{end}"]) for end in ("", "_low", "_high"))

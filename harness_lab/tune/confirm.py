@@ -15,7 +15,7 @@ from harness_lab.analyze.wide import LARGER, figures_of, unit_of, wide
 from harness_lab.errors import InputError
 from harness_lab.stats.estimates import Estimate, percent, with_unit
 from harness_lab.stats.notes import notes_below
-from harness_lab.stats.paired import paired_difference
+from harness_lab.stats.paired import paired_difference, paired_shares
 from harness_lab.tune.knobs import Bound, variant
 from harness_lab.tune.parameters import parameters
 
@@ -250,5 +250,6 @@ def _pick(
 
 
 def _alike(found: Wide, best: int, other: int, metric: str, confidence: float) -> bool:
-    pair = paired_difference(found.table[metric][best], found.table[metric][other], clusters=found.labels)
+    compared = paired_shares if metric == "completed" else paired_difference
+    pair = compared(found.table[metric][best], found.table[metric][other], clusters=found.labels)
     return best == other or pair.p_value is None or pair.p_value > 1 - confidence

@@ -11,7 +11,7 @@ import numpy as np
 from harness_lab.outcome import Outcome
 from harness_lab.plots.quantities import percent, write
 from harness_lab.stats.means import mean
-from harness_lab.stats.paired import paired_difference
+from harness_lab.stats.paired import paired_difference, paired_shares
 from harness_lab.stats.shares import share
 
 if TYPE_CHECKING:
@@ -58,7 +58,9 @@ def effect(now: pd.DataFrame, pinned: pd.DataFrame | None) -> Effect:
         for name, unit, of in _FIGURES:
             both = np.stack([of(pinned.iloc[:pairs]), of(now.iloc[:pairs])])
             before, after = both[:, np.isfinite(both).all(axis=0)]
-            differences[name] = paired_difference(before, after, unit=unit).difference
+            shares = name == "completed"
+            pair = paired_shares(before, after) if shares else paired_difference(before, after, unit=unit)
+            differences[name] = pair.difference
     known = {name: of(now)[np.isfinite(of(now))] for name, _, of in _FIGURES}
     return Effect(
         completed=share(known["completed"].astype(bool)), spend=mean(known["spend"], unit="$"),

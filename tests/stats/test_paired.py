@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import norm, ttest_rel
+from scipy.stats import multinomial, norm, ttest_rel
+from statsmodels.stats.contingency_tables import mcnemar
 
 from harness_lab.errors import InputError
-from harness_lab.stats import holm, paired_difference
+from harness_lab.stats import holm, paired_difference, paired_shares
 
 
 def test_without_skewness_the_interval_and_p_value_are_those_of_the_paired_t_test() -> None:
@@ -104,3 +105,82 @@ def test_intervals_of_skewed_differences_cover() -> None:
 @pytest.mark.slow
 def test_intervals_of_skewed_differences_cover_in_many_repetitions() -> None:
     assert _covers_skewed(repetitions=2000, seed=2) >= 0.935
+
+
+SHARES = [
+    (0, 0),
+    (0.02, 0),
+    (0.02, 0.02),
+    (0.1, 0.05),
+    (0.3, 0.1),
+    (0.5, 0),
+    (0.5, 0.4),
+    (0.98, 0),
+    (0.95, 0.03),
+    (1, 0),
+]
+"""Chances that a pair differs the one way and the other."""
+
+
+@pytest.mark.parametrize(("n", "least"), [(10, 0.939), (20, 0.935), (50, 0.945)])
+def test_intervals_of_paired_shares_cover_whatever_is_true(n: int, least: float) -> None:
+    """Not by drawing: the chance of every table of pairs, added up where its interval holds."""
+    tables = [(more, less) for more in range(n + 1) for less in range(n + 1 - more)]
+    ends = np.array([_ends_of(n, more, less) for more, less in tables])
+    counts = np.array([(more, less, n - more - less) for more, less in tables])
+    for up, down in SHARES:
+        chance = multinomial.pmf(counts, n, [up, down, 1 - up - down])
+        truth = up - down
+        covered = chance[(ends[:, 0] <= truth + 1e-12) & (truth - 1e-12 <= ends[:, 1])].sum()
+        assert covered >= least, (up, down)
+
+
+def _ends_of(n: int, more: int, less: int) -> tuple[float, float]:
+    first, second = np.zeros(n), np.zeros(n)
+    second[:more] = 1
+    first[more : more + less] = 1
+    found = paired_shares(first, second).difference
+    assert found.low is not None
+    assert found.high is not None
+    assert -1 <= found.low <= (more - less) / n <= found.high <= 1
+    return found.low, found.high
+
+
+def test_the_p_value_of_paired_shares_is_mcnemars() -> None:
+    first, second = np.repeat([0, 1, 1], [30, 12, 158]), np.repeat([1, 0, 1], [30, 12, 158])
+    theirs = mcnemar([[158, 12], [30, 0]], exact=True)
+    assert paired_shares(first, second).p_value == pytest.approx(theirs.pvalue)
+
+
+def _covers_clustered(*, repetitions: int, seed: int) -> float:
+    """Coverage where whole clusters share their luck: 40 clusters of 3 to 9 runs, a tenth of which differ."""
+    rng, held = np.random.default_rng(seed), []
+    for _ in range(repetitions):
+        group = np.repeat(np.arange(40), rng.integers(3, 10, 40))
+        gain = np.where(rng.random(40) < 0.5, 0.2, 0.0)[group]  # half of the clusters gain, by a fifth
+        first = rng.random(group.size) < 0.6
+        second = first | (rng.random(group.size) < gain)
+        held.append(paired_shares(first, second, clusters=group).difference.holds(0.4 * 0.1))
+    return float(np.mean(held))
+
+
+def test_intervals_of_clustered_paired_shares_cover() -> None:
+    assert _covers_clustered(repetitions=300, seed=3) >= 0.91
+
+
+@pytest.mark.slow
+def test_intervals_of_clustered_paired_shares_cover_in_many_repetitions() -> None:
+    assert _covers_clustered(repetitions=2000, seed=4) >= 0.94
+
+
+def test_pairs_that_all_differ_alike_say_nothing_of_runs_that_might_not() -> None:
+    a = np.arange(50.0)
+    alike = paired_difference(a, a + 1)
+    assert not alike.difference.estimable
+    assert alike.p_value == pytest.approx(
+        2 * 0.5**50
+    )  # that they differ one way is sure; by how much on average is not
+    assert str(alike.difference.interval) == "not estimable: all 50 pairs differ by the same"
+    nearly = paired_difference(a, np.where(a < 2, a, a + 1))
+    assert str(nearly.difference.interval) == "needs n >= 250: only 2 of 50 pairs differ otherwise than the rest"
+    assert paired_shares(np.zeros(50), np.ones(50)).difference.holds(0.98)
