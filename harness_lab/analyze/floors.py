@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from harness_lab.analyze.contexts import described
-from harness_lab.analyze.evidence import COVERAGE, EVIDENCE, Evidence, eligible, gather, unit_values
+from harness_lab.analyze.evidence import CONFIDENCE, COVERAGE, EVIDENCE, Evidence, eligible, gather, unit_values
 from harness_lab.analyze.frames import Bools, Data, calls_of, column, is_true, nodes_of, numbers, parts_by, text
 from harness_lab.analyze.grouping import AUTO, CANDIDATES
 from harness_lab.errors import InputError
@@ -18,6 +18,7 @@ from harness_lab.floors import FloorKey, FloorRow, FloorTable
 from harness_lab.outcome import UNITS, Unit
 from harness_lab.stats.estimates import percent
 from harness_lab.stats.quantiles import wilks_n
+from harness_lab.stats.tolerance import lower_bounds_by_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -114,6 +115,33 @@ class Floors:
         """Return the floor table that enforcement uses: one row per path and served model."""
         return FloorTable(tuple(self._row(path, one) for path in self.paths for one in path.served))
 
+    def by_model(self, *, coverage: float = COVERAGE, confidence: float = CONFIDENCE) -> pd.DataFrame:
+        """Return what parametric shortcuts would say instead: how far they lie apart is what they assume.
+
+        Parameters
+        ----------
+        coverage, confidence : float
+            Share of future runs that shall lie above the bound, and the confidence of that.
+
+        Returns
+        -------
+        DataFrame
+            One row per path of at least two different eligible settlements, and model: ``agent, backend, model,
+            context``, ``shape`` (what is assumed), ``bound`` (tokens; may be negative), ``floor`` (the smallest seen)
+            and ``n``. No row is an answer; see :func:`harness_lab.stats.tolerance.lower_bounds_by_model`.
+        """
+        rows: list[dict[str, Any]] = []
+        keys = [name for name in PATH if name in self.points.columns]
+        for key, part in parts_by(self.points, keys):
+            seen = part.loc[part["eligible"] & part["tokens"].notna(), "tokens"].to_numpy(dtype=np.float64)
+            if seen.size < 2 or seen.min() <= 0 or seen.min() == seen.max():
+                continue
+            found = lower_bounds_by_model(seen, coverage=coverage, confidence=confidence)
+            path = dict.fromkeys(PATH) | dict(zip(keys, key, strict=True))
+            rows += [{**path, "shape": shape, "bound": bound, "floor": int(seen.min()), "n": seen.size}
+                     for shape, bound in found.items()]  # fmt: skip
+        return pd.DataFrame(rows, columns=[*PATH, "shape", "bound", "floor", "n"])
+
     def plot(self, ax: Axes | None = None, *, asks: Sequence[int] | None = None) -> Axes:
         """Draw every settlement of each path, its floor, and which `asks` (tokens) lie below it; return the axes.
 
@@ -142,6 +170,8 @@ class Floors:
             "independent settlements. A settlement that a limit stopped is no evidence, because more was needed.\n"
             "Start-up cost is the smallest first prompt: what is gone before the task is read. A floor far above it "
             "says what the recorded tasks took, and refuses smaller ones wrongly.\n"
+            "A formula that goes below the smallest settlement rests on its model: by_model() shows how far apart such "
+            "formulas lie, and is no floor.\n"
             "Next: to_table() for preflight(...), and a look at rows that a note names."
         )
 
