@@ -95,8 +95,6 @@ class PeriodBudgetSpec:
             span = self.every or ("ever" if self.rolling_s is None else amount_text("time", ns(self.rolling_s)))
             object.__setattr__(self, "name", f"{span}{' by ' + ', '.join(groups) if groups else ''}")
         PeriodBudget(self.limits(), unknown_usage=self.unknown_usage)
-        if self.limits().limits == amounts():
-            raise InputError("limits", expected=f"at least one of {', '.join(CHANNELS)}", got="none")
 
     @property
     def scope(self) -> Literal["session", "shared"]:

@@ -20,7 +20,6 @@ from harness_lab.policies import (
     SharedLedgerSpec,
     TreeLimitsSpec,
     compose,
-    period_budget,
     reservation_pool,
     runtime_floors,
     shared_ledger,
@@ -153,8 +152,3 @@ def test_a_bad_policy_is_refused_in_one_line(data: Any) -> None:
 def test_whole_floats_become_counts_so_that_files_stay_whole() -> None:
     spec = compose(shared_ledger(5.0), reservation_pool(tokens=7.0), tree_limits(2.0))  # type: ignore[arg-type]
     assert json.dumps(spec.to_dict()).count(".0") == 0
-
-
-def test_a_period_budget_without_any_limit_is_refused() -> None:
-    with pytest.raises(InputError, match=r"^limits: expected at least one of calls, input, tokens, fresh, cost"):
-        period_budget(every="day")
