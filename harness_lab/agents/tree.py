@@ -116,7 +116,9 @@ class Tree:
             request = self._speaking[call.key].request(model=call.model, last=call.kind == "wrap-up")
             self._bounds[call.key] = found = bound(request)
             return found
-        except Exception as error:  # a module that needs a bound refuses then; the run does not crash
+        except BaseException as error:  # a module that needs a bound refuses then; the run does not crash
+            if is_stop(error):
+                raise
             warnings.warn(f"a call could not be bounded: {error!r}", RuntimeWarning, stacklevel=2)
             return unknown
 

@@ -9,6 +9,7 @@ Source: our own.
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any, Literal
 
 from harness_lab.errors import AlreadySettled
@@ -124,7 +125,8 @@ class Shadow:
     run : str
         Name of the run, for the rows.
     sink : callable, optional
-        Takes the row of each answer: a call's once it was settled, a child's at once.
+        Takes the row of each answer: a call's once it was settled, a child's at once. One that raises is warned about
+        and stops nothing.
 
     Attributes
     ----------
@@ -285,8 +287,12 @@ class Shadow:
         ticket.state, ticket.first = SETTLED, use
 
     def _tell(self, entry: ShadowAnswer) -> None:
-        if self._sink is not None:
+        if self._sink is None:
+            return
+        try:
             self._sink(entry.row(self._run))
+        except Exception as error:  # a full disk must not stop what a shadow is to stop nowhere
+            warnings.warn(f"the row of a shadow's answer could not be written: {error!r}", RuntimeWarning, stacklevel=2)
 
     def _drain(self) -> None:
         for _ in self._policy.outbox():

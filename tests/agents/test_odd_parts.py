@@ -10,6 +10,7 @@ import pytest
 from harness_lab.agents import AgentRuntime, ModelResponse, ModeRegistry, Tool, ToolAuthorizer, ToolRegistry
 from harness_lab.agents.scripted import ScriptedClient, calls, says
 from harness_lab.errors import InputError
+from harness_lab.policies import Shadowed, hard_cap, shared_ledger
 from tests.kit.ended_runs import Brake, World, raises
 
 MODES = ModeRegistry({"modes": {"chat": {}}})
@@ -110,6 +111,22 @@ def test_a_listener_or_recorder_that_breaks_is_warned_about_and_the_run_goes_on(
     words = [str(one.message) for one in told]
     assert sum("a settlement row could not be written: full" in one for one in words) == 2
     assert sum("raised Brake()" in one for one in words) == 4
+
+
+def test_a_shadow_whose_rows_cannot_be_written_stops_nothing() -> None:
+    shadow = Shadowed(shared_ledger(1), sink=raises(OSError("disk")))
+    world = World([says("x")], options={"shadow": shadow})
+    with pytest.warns(RuntimeWarning, match=r"the row of a shadow's answer could not be written: OSError"):
+        assert world.send().outcome == "completed"
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError(), Brake()])
+def test_a_bound_that_breaks_leaves_the_call_unbounded_and_a_cap_refuses_it(error: BaseException) -> None:
+    options = {"policy": hard_cap(1.0), "bound": raises(error)}
+    world = World([], [says("x")], options=options)
+    with pytest.warns(RuntimeWarning, match=r"^a call could not be bounded: "):
+        response = world.send()
+    assert (response.outcome, world.runtime.client.requests) == ("exhausted", [])  # type: ignore[attr-defined]
 
 
 def test_two_subagents_of_one_address_run_one_after_the_other() -> None:
