@@ -54,6 +54,24 @@ def test_a_quarter_of_the_runs_is_still_supported_at_30_cents(swe: pd.DataFrame)
     assert distribution(stopped_at(swe, 300_000_000), cluster=None).quantile(0.2) == full
 
 
+@pytest.mark.parametrize("cap", [300_000_000, 500_000_000])
+def test_every_quantile_that_cut_runs_support_is_recovered_and_the_others_are_declined(
+    swe: pd.DataFrame, cap: int
+) -> None:
+    full, cut = (distribution(it, cluster=None) for it in (swe, stopped_at(swe, cap)))
+    sorted_cost = np.sort(swe["cost_nusd"])
+    reached = float((sorted_cost <= cap).mean())  # counted by hand
+    assert reached == pytest.approx({300_000_000: 74 / 240, 500_000_000: 172 / 240}[cap])
+    for q in np.arange(1, 100) / 100:
+        found, whole = cut.quantile(q), full.quantile(q)
+        assert (found.value is not None) or q > reached - 0.07  # an upper end needs room below the cap
+        if found.value is not None:
+            assert found.value == sorted_cost[int(np.ceil(240 * q)) - 1]
+            assert whole.holds(found.value)
+        if q > reached:
+            assert found.value is None
+
+
 def test_runs_of_one_repository_are_not_taken_as_independent(swe: pd.DataFrame) -> None:
     found = distribution(swe)
     assert found.sample.cluster == "repo"
