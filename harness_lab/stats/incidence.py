@@ -25,7 +25,7 @@ from harness_lab.errors import InputError
 from harness_lab.stats.arrays import Floats, Ints, codes, sample
 from harness_lab.stats.clusters import effective_clusters, too_few_clusters
 from harness_lab.stats.estimates import Estimate, Interval, check_confidence
-from harness_lab.stats.quantiles import Quantiles, Side, smaller_tail
+from harness_lab.stats.quantiles import Quantiles, Side, quantile_n, smaller_tail
 from harness_lab.stats.resampled import Resamples, resampled_incidence
 from harness_lab.stats.survival import invert_band
 
@@ -209,6 +209,9 @@ class IncidenceQuantiles:
             exact = self._reached.at(q)
             if np.isinf(self._first_stop) or (exact.estimable and _last(exact, self._side) <= self._first_stop):
                 return exact
+        lower_tail = 0 < q < 0.5 and self._group is None
+        if lower_tail and self._x.size < quantile_n(q, confidence=self._confidence, side=self._side):
+            return self._reached.at(q)  # of so few values the tail has no end, and stops tell nothing more of it
         found = self._curve.quantile(q) if self._group is None else self._clustered(q)
         return _one_sided(found, self._side, self._confidence)
 

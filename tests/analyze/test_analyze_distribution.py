@@ -64,7 +64,7 @@ def test_every_quantile_that_cut_runs_support_is_recovered_and_the_others_are_de
     assert reached == pytest.approx({300_000_000: 74 / 240, 500_000_000: 172 / 240}[cap])
     for q in np.arange(1, 100) / 100:
         found, whole = cut.quantile(q), full.quantile(q)
-        assert (found.value is not None) or q > reached - 0.07  # an upper end needs room below the cap
+        assert found.estimable or not whole.estimable or q > reached - 0.07  # an upper end needs room below the cap
         if found.value is not None:
             assert found.value == sorted_cost[int(np.ceil(240 * q)) - 1]
             assert whole.holds(found.value)

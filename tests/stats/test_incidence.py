@@ -130,3 +130,11 @@ def test_many_clusters_are_drawn_in_sets_and_their_variance_stays_theirs() -> No
     found = resampled_incidence(x, ended, ended, np.repeat(np.arange(pairs), 2), draws=(400, 0))
     middle = int(np.searchsorted(found.edges, pairs / 2))
     assert found.variance[middle] == pytest.approx(0.25 / pairs, rel=0.3)
+
+
+@pytest.mark.parametrize("n", [20, 100, 367])
+def test_a_tail_that_so_few_values_cannot_bound_is_not_bounded_because_some_were_stopped(n: int) -> None:
+    x, cause = np.arange(1.0, n + 1), np.ones(n, dtype=np.int64)
+    cause[n // 2 :] = 0
+    for found in (incidence_quantile(x, cause, 0.01), quantile(x, 0.01)):
+        assert (found.value, found.needs_n) == (None, 368)
