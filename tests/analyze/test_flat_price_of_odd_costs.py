@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from harness_lab.analyze import ceiling, cheapest_ceiling, distribution, drift, flat_price, hold_sizes, period_budget
 from harness_lab.analyze.chances import LEAST_CHANCE
+from harness_lab.analyze.flat_price import _moments, _powers, _reflected
 from harness_lab.errors import InputError
 
 
@@ -90,3 +91,18 @@ def test_a_cost_below_nothing_is_refused_at_every_door() -> None:
     ):
         with pytest.raises(InputError, match=r"^cost_nusd: expected amounts of at least 0, got -1000000000"):
             ask()
+
+
+def test_the_mean_of_a_months_law_varies_as_a_textbook_bootstrap_t() -> None:
+    """Efron and Tibshirani, equation 12.22, drawn one resample at a time: mean - t* se, at its 5 % and 95 % points."""
+    rng = np.random.default_rng(2)
+    profit = -np.exp(rng.normal(size=80))
+    se = profit.std() / np.sqrt(80)
+    pivots = []
+    for _ in range(4000):
+        drawn = profit[rng.integers(0, 80, 80)]
+        pivots.append((drawn.mean() - profit.mean()) / (drawn.std() / np.sqrt(80)))
+    theirs = profit.mean() - np.quantile(pivots, [0.95, 0.05]) * se
+    own = _moments(*(part.sum(keepdims=True) for part in _powers(profit, np.ones(80))))
+    ours = _reflected(profit, np.ones(80), own, np.random.default_rng(0))[0]
+    assert np.quantile(ours, [0.05, 0.95]) == pytest.approx(theirs, abs=0.15 * se)

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import CensoredData, binomtest, ecdf
 
-from harness_lab.stats import cumulative_incidence, holm, kaplan_meier, quantile, wilks_n
+from harness_lab.stats import (
+    coverage_of_minimum,
+    cumulative_incidence,
+    holm,
+    kaplan_meier,
+    quantile,
+    shift,
+    wilks_n,
+)
 from harness_lab.stats.shares import wilson
 
 WEEKS = [9, 13, 13, 18, 23, 28, 31, 34, 45, 48, 161]
@@ -62,3 +71,28 @@ def test_a_quantile_is_rs_type_1(q: float, value: float) -> None:
 def test_tolerance_sample_sizes_are_those_of_rs_tolerance() -> None:
     """``tolerance::distfree.est``: 59 one-sided and 93 two-sided for 95 % at 95 %."""
     assert (wilks_n(0.95, 0.95), wilks_n(0.95, 0.95, sides=2)) == (59, 93)
+
+
+def test_a_band_with_ties_is_scipys_log_log_band() -> None:
+    rng = np.random.default_rng(3)
+    values, ended = rng.integers(1, 8, 50).astype(float), rng.random(50) < 0.7
+    band = ecdf(CensoredData.right_censored(values, ~ended)).sf.confidence_interval(method="log-log")
+    curve = kaplan_meier(values, ended)
+    assert curve.time.tolist() == band.low.quantiles.tolist()
+    assert curve.low == pytest.approx(band.low.probabilities)
+    assert curve.high == pytest.approx(band.high.probabilities)
+
+
+@pytest.mark.parametrize("n", [1, 6, 59, 300])
+def test_the_coverage_of_a_minimum_is_clopper_and_pearsons_lower_end(n: int) -> None:
+    """Of n runs none lay below: the exact one-sided end for n of n."""
+    exact = binomtest(n, n, alternative="greater").proportion_ci(0.95, method="exact")
+    assert coverage_of_minimum(n) == pytest.approx(exact.low)
+
+
+def test_the_two_samples_of_brunner_and_munzel_give_their_figures() -> None:
+    """Pain scores after two treatments; R's ``lawstat`` prints p-value 0.005786, chance 0.788961."""
+    first = [1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 2, 4, 1, 1]
+    found = shift(first, [3, 3, 4, 3, 1, 2, 3, 1, 1, 5, 4])
+    assert found.p_value == pytest.approx(0.005786, abs=5e-7)
+    assert found.chance.value == pytest.approx(0.788961, abs=5e-7)

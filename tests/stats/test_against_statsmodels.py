@@ -7,11 +7,12 @@ import warnings
 import numpy as np
 import pytest
 
-from harness_lab.stats import holm, mean, share
+from harness_lab.stats import cumulative_incidence, holm, kaplan_meier, mean, share
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     pytest.importorskip("statsmodels")
+    from statsmodels.duration.survfunc import CumIncidenceRight, SurvfuncRight
     from statsmodels.stats.multitest import multipletests
     from statsmodels.stats.proportion import proportion_confint
     from statsmodels.stats.weightstats import DescrStatsW
@@ -32,3 +33,18 @@ def test_a_mean_without_skewness_has_students_interval() -> None:
     x = np.concatenate([np.arange(30.0), -np.arange(30.0)])
     found = mean(x)
     assert (found.low, found.high) == pytest.approx(DescrStatsW(x).tconfint_mean())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_survival_and_incidence_with_many_ties_are_statsmodels(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    values, causes = rng.integers(1, 9, 60).astype(float), rng.integers(0, 3, 60)
+    curve, theirs = kaplan_meier(values, causes > 0), SurvfuncRight(values, (causes > 0).astype(int))
+    ended = curve.events > 0
+    assert curve.time[ended].tolist() == theirs.surv_times.tolist()
+    assert curve.survival[ended] == pytest.approx(theirs.surv_prob)
+    for cause in (1, 2):
+        ours, all_causes = cumulative_incidence(values, causes, of=cause), CumIncidenceRight(values, causes)
+        assert ours.time.tolist() == all_causes.times.tolist()
+        assert ours.incidence == pytest.approx(all_causes.cinc[cause - 1])
+        assert ours.se == pytest.approx(all_causes.cinc_se[cause - 1])
