@@ -118,7 +118,7 @@ def checked(adapter: type[Adapter], limits: Mapping[str, Any]) -> None:
     unknown = [limit for limit in limits if limit not in takes]
     if unknown:
         ours = f"compose(policy(...), tree_limits({', '.join(f'{OURS[one]}=...' for one in unknown if one in OURS)}))"
-        hint = f"{ours} holds that beside it" if any(one in OURS for one in unknown) else None
+        hint = f"{ours} holds that beside it" if any(one in OURS for one in unknown) else ""
         raise InputError(f"limits of {name}", expected=f"some of {', '.join(takes)}", got=unknown, hint=hint)
     odd = {limit: value for limit, value in limits.items() if not _a_number(value)}
     if odd:
