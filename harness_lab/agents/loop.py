@@ -36,6 +36,8 @@ _OUTCOMES = {
     Code.CANCELLED: Outcome.CANCELLED,
     Code.ACCOUNT_UNAVAILABLE: Outcome.FAILED,  # no verdict on the run: asking again may succeed
 }
+_CAUSES = {Code.ACCOUNT_UNAVAILABLE: Cause.INFRASTRUCTURE, Code.CANCELLED: Cause.USER}
+"""Refusals that no limit made: nobody could be asked, or somebody stopped the tree."""
 
 
 class Harness:
@@ -135,7 +137,7 @@ class Harness:
         record.wait_ns = runtime.now() - record.started
         if isinstance(answer, Refusal):
             record.refusal = answer
-            return self._close(record, End(Outcome.DENIED, answer.code, Cause.LIMIT))
+            return self._close(record, End(Outcome.DENIED, answer.code, _cause_of(answer.code)))
         if record.parent is not None:
             record.parent.starts += 1
         node = answer.ticket
@@ -295,7 +297,7 @@ class Harness:
                     with suppress(StopIteration):
                         brain.send(told)
         outcome = _OUTCOMES.get(refusal.code, Outcome.EXHAUSTED)
-        return End(outcome, refusal.code, Cause.INFRASTRUCTURE if outcome is Outcome.FAILED else Cause.LIMIT)
+        return End(outcome, refusal.code, _cause_of(refusal.code))
 
     def _keep(self, record: NodeRecord, call: Call, reply: Reply | None, started: Any) -> None:
         if self.keep_calls:
@@ -313,6 +315,10 @@ def _end_by(error: BaseException, record: NodeRecord) -> End:
         return _CANCELLED
     record.error = error
     return _BROKE
+
+
+def _cause_of(code: Code) -> Cause:
+    return _CAUSES.get(code, Cause.LIMIT)
 
 
 async def _too_late() -> None:

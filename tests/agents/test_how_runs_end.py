@@ -59,7 +59,7 @@ CHILDREN: dict[str, Child] = {
     ),
     "cancelled while it ran": (
         lambda: World([calls("stop"), says("x")]),
-        ("cancelled", False, "enough"), ("cancelled", "cancelled", None), FINISHED, ("cancelled", "cancelled", "limit"),
+        ("cancelled", False, "enough"), ("cancelled", "cancelled", None), FINISHED, ("cancelled", "cancelled", "user"),
     ),
     "waits for a person": (
         lambda: World([calls("echo")], child={"requires_approval": ["echo"]}),
@@ -110,7 +110,7 @@ NEVER_RAN: dict[str, tuple[Callable[[], World], tuple[Any, ...], tuple[Any, ...]
     ),
     "the tree is cancelled": (
         lambda: World([says("x")], big=[calls("stop", "dig", task="x"), says("x")], lead={"tools": ["stop"]}),
-        ("cancelled", False, "enough"), ("denied", "cancelled", "limit"),
+        ("cancelled", False, "enough"), ("denied", "cancelled", "user"),
     ),
     "it is the fifth level": (
         lambda: World([says("x")], depth=3),
