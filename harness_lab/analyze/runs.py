@@ -199,13 +199,17 @@ def _lost(nodes: pd.DataFrame, trees: Trees, lost: Bools) -> Bools:
     """Return the nodes that did not complete, and all nodes below them."""
     if trees.single or not lost.any():
         return lost
-    parent = _parents(nodes, trees.codes)
-    has_parent = parent >= 0
+    rows = np.flatnonzero((trees.many(lost) > 0)[trees.codes])  # in the other runs nothing is lost
+    parent = _parents(nodes, trees.codes, rows)
+    mine, has_parent = lost[rows], parent >= 0
     while True:
-        below: Bools = lost | (has_parent & lost[parent])
-        if (below == lost).all():
-            return lost
-        lost = below
+        below: Bools = mine | (has_parent & mine[parent])
+        if (below == mine).all():
+            break
+        mine = below
+    found = lost.copy()
+    found[rows] = mine
+    return found
 
 
 def _wasted(nodes: pd.DataFrame, trees: Trees, lost: Bools, *, denied: Bools, unknown_end: Bools) -> Any:
@@ -216,15 +220,16 @@ def _wasted(nodes: pd.DataFrame, trees: Trees, lost: Bools, *, denied: Bools, un
     return _masked(trees.add(np.where(lost, spent, 0)), trees.many(unsure) > 0)
 
 
-def _parents(nodes: pd.DataFrame, codes: Ints) -> npt.NDArray[np.intp]:
-    """Return the row of each node's parent, -1 for none."""
-    parent = column(nodes, "parent")
+def _parents(nodes: pd.DataFrame, codes: Ints, rows: npt.NDArray[np.intp] | None = None) -> npt.NDArray[np.intp]:
+    """Return the place of each node's parent among these rows (None: all), which are those of whole runs; -1: none."""
+    rows = np.arange(len(nodes)) if rows is None else rows
+    node, parent = (column(nodes, name).iloc[rows] for name in ("node", "parent"))
     missing = parent.isna().to_numpy(dtype=bool)
     if missing.all():
-        return np.full(len(nodes), -1, dtype=np.intp)
-    both = pd.concat([column(nodes, "node").astype("string"), parent.astype("string")], ignore_index=True)
+        return np.full(rows.size, -1, dtype=np.intp)
+    both = pd.concat([node.astype("string"), parent.astype("string")], ignore_index=True)
     names, unique = pd.factorize(both, use_na_sentinel=False)
-    own, wanted = (codes * len(unique) + part for part in np.split(names, 2))
+    own, wanted = (codes[rows] * len(unique) + part for part in np.split(names, 2))
     order = np.argsort(own, kind="stable")
     at = np.minimum(np.searchsorted(own[order], wanted), own.size - 1)
     found = order[at]
