@@ -128,7 +128,7 @@ def _add_money(
         value = beyond.total / total if total else np.full(at.size, np.nan)
         spread = _spread(beyond, spend, units)
         se, df = np.sqrt(spread.variance), max(_df(x.size, units), 1.0)
-        below, above = skewed_ends(se, spread.skew, units=spread.units, df=df, confidence=confidence)
+        below, above = skewed_ends(se, spread.skew, units=df + 1, df=df, confidence=confidence)
         few = frame["runs_cut"].to_numpy() < MIN_CUT
         low, high = (np.where(few, np.nan, end) for end in (np.maximum(value - below, 0), np.minimum(value + above, 1)))
         _put(frame, f"{name}_share", value, low, high, usable=usable)
@@ -234,7 +234,6 @@ class _Spread:
 
     variance: Floats
     skew: Floats
-    units: int
 
 
 def _spread(beyond: _Beyond, whole: Floats, group: Ints | None) -> _Spread:
@@ -242,14 +241,14 @@ def _spread(beyond: _Beyond, whole: Floats, group: Ints | None) -> _Spread:
     units, total = w.size, float(w.sum())
     if units < 2 or total == 0:
         nothing = np.full(beyond.total.size, np.nan)
-        return _Spread(variance=nothing, skew=nothing, units=max(units, 1))
+        return _Spread(variance=nothing, skew=nothing)
     r = beyond.total / total
     yy, yw, yyy, yyw, yww = beyond.moments
     second = np.maximum(yy - 2 * r * yw + r**2 * dot(w, w), 0.0)
     third = yyy - 3 * r * yyw + 3 * r**2 * yww - r**3 * dot(w**2, w)
     with np.errstate(divide="ignore", invalid="ignore"):
         skew = np.where(second > 0, third / units / (second / units) ** 1.5, 0.0)
-    return _Spread(variance=second / total**2 * units / (units - 1), skew=skew, units=units)
+    return _Spread(variance=second / total**2 * units / (units - 1), skew=skew)
 
 
 def _worth_interval(value: Floats, variance: Floats, n: int, df: float, confidence: float) -> tuple[Floats, Floats]:

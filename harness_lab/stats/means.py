@@ -99,13 +99,16 @@ def _clustered(
         se = float(np.sqrt(variance_of_mean(residual, group)))
         sums = np.bincount(group, weights=residual).astype(np.float64)
         df, name = effect.effective_clusters - 1, f"{method} over whole clusters"
-        interval = _interval(value, se, sums, df=df, confidence=confidence, method=name)
+        interval = _interval(value, se, sums, df=df, confidence=confidence, method=name, units=df + 1)
     return Estimate(
         value=value, interval=interval, n=residual.size, method=method, unit=unit, clusters=effect.clusters,
         effective_n=effect.effective_n,
     )  # fmt: skip
 
 
-def _interval(value: float, se: float, residual: Floats, *, df: float, confidence: float, method: str) -> Interval:
-    below, above = skewed_ends(se, skewness(residual), units=residual.size, df=df, confidence=confidence)
+def _interval(
+    value: float, se: float, residual: Floats, *, df: float, confidence: float, method: str, units: float | None = None
+) -> Interval:
+    units = float(residual.size) if units is None else units
+    below, above = skewed_ends(se, skewness(residual), units=units, df=df, confidence=confidence)
     return Interval(low=value - float(below), high=value + float(above), confidence=confidence, method=method)

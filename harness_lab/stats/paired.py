@@ -254,13 +254,13 @@ def _sign_p(delta: Floats) -> float:
 def _p_value(delta: Floats, clusters: npt.ArrayLike | None) -> float:
     residual = delta - delta.mean()
     if clusters is None:
-        variance, df, units = float(delta.var(ddof=1)) / delta.size, float(delta.size - 1), residual
+        variance, df, parts = float(delta.var(ddof=1)) / delta.size, float(delta.size - 1), residual
     else:
         group = codes(clusters, n=delta.size)
-        units = np.bincount(group, weights=residual)
+        parts = np.bincount(group, weights=residual)
         variance = variance_of_mean(delta, group)
         df = effective_clusters(np.bincount(group).astype(np.float64)) - 1
-    return skewed_p(float(delta.mean()), float(np.sqrt(variance)), skewness(units), units=units.size, df=df)
+    return skewed_p(float(delta.mean()), float(np.sqrt(variance)), skewness(parts), units=df + 1, df=df)
 
 
 def _variance_ratio(a: Floats, b: Floats, delta: Floats) -> float | None:

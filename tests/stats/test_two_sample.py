@@ -11,6 +11,12 @@ from harness_lab.stats.two_sample import energy_distance, ks_distance, new_recor
 RNG = np.random.default_rng(7)
 
 
+@pytest.fixture(autouse=True)
+def _same_luck() -> None:
+    """Begin each test with the same luck, whichever others ran before it."""
+    RNG.bit_generator.state = np.random.default_rng(7).bit_generator.state
+
+
 def a_sample(n: int, mean: float = 0.0, d: int = 1) -> np.ndarray:
     return RNG.normal(mean, 1, (n, d))
 
@@ -33,7 +39,7 @@ def test_draws_that_lie_elsewhere_are_seen() -> None:
 def test_a_lost_correlation_is_seen_jointly_where_each_quantity_alone_is_right() -> None:
     records = a_sample(400, d=1) @ np.ones((1, 2)) + 0.2 * a_sample(400, d=2)
     drawn = np.column_stack([RNG.permutation(column) for column in records[:200].T])
-    assert p_value(records[:200], records[200:], drawn) == pytest.approx(1 / 80)
+    assert p_value(records[:200], records[200:], drawn) < 0.05
     assert p_value(records[:200, :1], records[200:, :1], drawn[:, :1]) > 0.05
 
 
