@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from harness_lab.analyze.frames import display, is_true, numbers
-from harness_lab.stats.means import mean, ratio
+from harness_lab.stats.means import AMOUNT, SHARE, mean, ratio
 from harness_lab.stats.shares import share
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def policy_figures(name: str, played: Played, confidence: float) -> PolicyFigure
 
     def average(metric: str) -> Estimate:
         values, labels = played.known(name, played.metrics[metric])
-        return mean(values, confidence=confidence, clusters=labels, unit=display(metric)[0])
+        return mean(values, confidence=confidence, clusters=labels, unit=display(metric)[0], within=AMOUNT)
 
     mine = played.rows[name]
     done, labels = played.known(name, played.metrics["completed"])
@@ -87,6 +87,7 @@ def policy_figures(name: str, played: Played, confidence: float) -> PolicyFigure
         completed=share(done == 1, confidence=confidence, clusters=labels, method="share completed"),
         wasted_share=ratio(
             both, cost[mine][~np.isnan((wasted + cost)[mine])], confidence=confidence, clusters=alike,
+            within=SHARE,
         ),
         overspent=int(is_true(played.runs, "overspent")[mine].sum()),
     )  # fmt: skip

@@ -8,6 +8,7 @@ References
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
@@ -24,7 +25,7 @@ from harness_lab.analyze.runs import run_table
 from harness_lab.errors import InputError
 from harness_lab.stats.clusters import cluster_effect
 from harness_lab.stats.estimates import Estimate, Interval, NotEstimable, check_confidence
-from harness_lab.stats.means import mean
+from harness_lab.stats.means import AMOUNT, mean
 from harness_lab.stats.notes import notes_below
 from harness_lab.stats.shares import share
 from harness_lab.writing import dollars
@@ -238,7 +239,7 @@ def break_even_runs(
     if not 0 < fee_usd < 1e12:
         raise InputError("fee_usd", expected="dollars above 0", got=fee_usd)
     cost, _, labels = _costs(run_table(settlements), cluster)
-    found = mean(cost, confidence=confidence, clusters=labels, unit="$")
+    found = mean(cost, confidence=confidence, clusters=labels, unit="$", within=AMOUNT)
     if not found.value:
         none = NotEstimable(reason="no run of known cost above 0")
         return Estimate(value=None, interval=none, n=found.n, method="fee over mean cost", unit="runs")
@@ -270,7 +271,7 @@ def _judge(
 ) -> FlatPrice:  # fmt: skip
     cost, name, labels = _costs(runs, cluster)
     told = beside(runs[column(runs, "cost_nusd").notna()])
-    average = mean(cost, confidence=confidence, clusters=labels, unit="$")
+    average = mean(cost, confidence=confidence, clusters=labels, unit="$", within=AMOUNT)
     bound = mean(cost, confidence=2 * confidence - 1, clusters=labels) if confidence > 0.5 else average
     few = None if cost.size >= MIN_RUNS else NotEstimable(reason=f"{cost.size} run(s) of known cost", needs_n=MIN_RUNS)
     few = few or (average.interval if isinstance(average.interval, NotEstimable) else None)
@@ -285,13 +286,14 @@ def _judge(
             cluster=name, parts=parts, beside=told,
         )  # fmt: skip
     over = cost > price
-    left = mean(1 - cost / price, confidence=confidence, clusters=labels)
+    left = mean(1 - cost / price, confidence=confidence, clusters=labels, within=(-math.inf, 1.0))
     chance, size = _month(cost, labels, price, month, confidence, np.random.default_rng(seed))
     return FlatPrice(
         price_usd=float(price), margin=margin, expected_margin=left, cost=average, month_runs=month,
         loss_run=share(over, confidence=confidence, clusters=labels, method="share of runs"),
         loss_size=mean(
-            cost[over] - price, confidence=confidence, clusters=None if labels is None else labels[over], unit="$"
+            cost[over] - price, confidence=confidence, clusters=None if labels is None else labels[over], unit="$",
+            within=AMOUNT,
         ),
         loss_month=chance, month_loss=size, unknown=len(runs) - cost.size, cluster=name, parts=parts, beside=told,
     )  # fmt: skip

@@ -15,7 +15,7 @@ from harness_lab.analyze.parts import Parts, ask_by
 from harness_lab.analyze.sample import Level, Sample, table, take
 from harness_lab.errors import InputError
 from harness_lab.stats.estimates import Estimate, check_confidence, percent
-from harness_lab.stats.means import mean
+from harness_lab.stats.means import AMOUNT, SHARE, mean
 from harness_lab.stats.shares import share
 
 if TYPE_CHECKING:
@@ -222,9 +222,9 @@ def _row(uses: Floats, group: Ints | None, hold: float, pool: float, confidence:
     idle = np.maximum(hold - uses[:, :admitted], 0).sum(axis=1) / max(admitted * hold, 1e-300)
     found: dict[str, Estimate] = {
         "overshoot_chance": share(over, confidence=confidence, clusters=group),
-        "overshoot": mean(np.maximum(spent - pool, 0), confidence=confidence, clusters=group),
-        "false_refusals": mean(false, confidence=confidence, clusters=group),
-        "idle": mean(idle, confidence=confidence, clusters=group),
+        "overshoot": mean(np.maximum(spent - pool, 0), confidence=confidence, clusters=group, within=AMOUNT),
+        "false_refusals": mean(false, confidence=confidence, clusters=group, within=SHARE),
+        "idle": mean(idle, confidence=confidence, clusters=group, within=SHARE),
     }
     row: dict[str, object] = {"hold": hold, "admitted": admitted, "n": len(uses)}
     row["clusters"] = found["overshoot"].clusters

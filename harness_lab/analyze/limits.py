@@ -13,7 +13,7 @@ from harness_lab.analyze.frames import Bools, Data, as_names, label, nodes_of, n
 from harness_lab.analyze.grouping import AUTO, choose_cluster
 from harness_lab.analyze.runs import root_rows, run_table
 from harness_lab.stats.estimates import Estimate, check_confidence
-from harness_lab.stats.means import mean, ratio
+from harness_lab.stats.means import AMOUNT, SHARE, mean, ratio
 from harness_lab.stats.notes import notes_below
 from harness_lab.stats.shares import share
 
@@ -209,7 +209,7 @@ class _Part:
         lost, cost = numbers(runs, "wasted_nusd"), numbers(runs, "cost_nusd")
         known = ~np.isnan(lost + cost)
         labels = choose_cluster(runs[known], cost[known], self._asked)[1]
-        return ratio(lost[known], cost[known], confidence=self._confidence, clusters=labels)
+        return ratio(lost[known], cost[known], confidence=self._confidence, clusters=labels, within=SHARE)
 
     def waited(self) -> Estimate:
         """Return the share of nodes that waited, among those whose waiting is known."""
@@ -222,7 +222,7 @@ class _Part:
         wait = numbers(self._nodes, "wait_ns") * 1e-9
         known = ~np.isnan(wait)
         labels = None if self._labels is None else self._labels[known]
-        return mean(wait[known], confidence=self._confidence, clusters=labels, unit="s")
+        return mean(wait[known], confidence=self._confidence, clusters=labels, unit="s", within=AMOUNT)
 
     def _use(self, code: str) -> LimitUse:
         mine: Bools = np.asarray(self._code == code)
@@ -236,7 +236,7 @@ class _Part:
             refused=self._share(mine & self._denied, every), ended=share(
                 mine[self._root], confidence=self._confidence, clusters=self._root_labels, method="share of runs"
             ),
-            spend_usd=mean(spend[known], confidence=self._confidence, clusters=labels, unit="$"),
+            spend_usd=mean(spend[known], confidence=self._confidence, clusters=labels, unit="$", within=AMOUNT),
         )  # fmt: skip
 
     def _share(self, hits: Bools, known: Bools) -> Estimate:

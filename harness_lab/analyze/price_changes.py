@@ -20,7 +20,7 @@ from harness_lab.analyze.runs import run_table
 from harness_lab.analyze.sample import take
 from harness_lab.errors import InputError
 from harness_lab.stats.estimates import Estimate, Interval, NotEstimable, check_confidence
-from harness_lab.stats.means import mean
+from harness_lab.stats.means import AMOUNT, mean
 from harness_lab.stats.paired import paired_difference
 from harness_lab.stats.shares import share
 
@@ -158,7 +158,7 @@ class _Judge:
         """Return every figure under one date's prices."""
         confidence, cluster = self._asked["confidence"], self._asked["cluster"]
         runs = self._table(place)
-        cost = mean(self._usd[place], confidence=confidence, clusters=self._labels, unit="$")
+        cost = mean(self._usd[place], confidence=confidence, clusters=self._labels, unit="$", within=AMOUNT)
         moved = paired_difference(
             self._usd[0], self._usd[place], confidence=confidence, clusters=self._labels, unit="$"
         ).difference  # fmt: skip

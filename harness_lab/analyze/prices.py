@@ -28,7 +28,7 @@ from harness_lab.analyze.grouping import AUTO, Clusters, one_row_a_run
 from harness_lab.analyze.runs import reduced, tree_of
 from harness_lab.errors import InputError
 from harness_lab.stats.estimates import Estimate, check_confidence, percent
-from harness_lab.stats.means import mean, ratio
+from harness_lab.stats.means import AMOUNT, mean, ratio
 from harness_lab.stats.notes import notes_below
 from harness_lab.stats.paired import paired_difference
 from harness_lab.stats.quantiles import Quantiles
@@ -303,7 +303,7 @@ def _owners(runs: pd.DataFrame, rows: pd.DataFrame, known: Ints | None) -> Ints:
 
 
 def _figures(before: Floats, after: Floats, labels: Any, confidence: float) -> tuple[Estimate, Estimate, Estimate]:
-    means = [mean(part, confidence=confidence, clusters=labels, unit="$") for part in (before, after)]
+    means = [mean(part, confidence=confidence, clusters=labels, unit="$", within=AMOUNT) for part in (before, after)]
     change = paired_difference(before, after, confidence=confidence, clusters=labels, unit="$").difference
     return means[0], means[1], change
 

@@ -13,7 +13,7 @@ from harness_lab.analyze.frames import display, row_codes, text
 from harness_lab.analyze.grouping import AUTO, choose_cluster
 from harness_lab.analyze.runs import run_table
 from harness_lab.errors import InputError
-from harness_lab.stats.means import mean
+from harness_lab.stats.means import AMOUNT, mean
 from harness_lab.stats.shares import share
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def figures_of(found: Wide, metric: str, *, confidence: float) -> tuple[Estimate
             share(row == 1, confidence=confidence, clusters=found.labels, method="share completed") for row in rows
         )
     unit = display(metric)[0]
-    return tuple(mean(row, confidence=confidence, clusters=found.labels, unit=unit) for row in rows)
+    return tuple(mean(row, confidence=confidence, clusters=found.labels, unit=unit, within=AMOUNT) for row in rows)
 
 
 def unit_of(metric: str) -> str:

@@ -9,6 +9,10 @@ References
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+from typing import Final
+
 import numpy as np
 import numpy.typing as npt
 
@@ -18,10 +22,16 @@ from harness_lab.stats.clusters import cluster_effect, variance_of_mean
 from harness_lab.stats.estimates import Estimate, Interval, NotEstimable, check_confidence
 from harness_lab.stats.skewed import skewed_ends, skewness
 
+AMOUNT: Final = (0.0, math.inf)
+"""What the mean of an amount can be: spend, time, tokens."""
+SHARE: Final = (0.0, 1.0)
+"""What a share can be."""
+
 
 def mean(
-    values: npt.ArrayLike, *, confidence: float = 0.95, clusters: npt.ArrayLike | None = None, unit: str = ""
-) -> Estimate:
+    values: npt.ArrayLike, *, confidence: float = 0.95, clusters: npt.ArrayLike | None = None, unit: str = "",
+    within: tuple[float, float] | None = None,
+) -> Estimate:  # fmt: skip
     """Estimate a mean with Student's t corrected for skewness [2]_, over clusters if there are any.
 
     Parameters
@@ -34,6 +44,8 @@ def mean(
         The cluster of each value.
     unit : str
         Unit, for display.
+    within : (float, float), optional
+        What the mean can be at all: the ends of the interval lie in there, unless it does not itself (a refund, say).
 
     Returns
     -------
@@ -46,12 +58,16 @@ def mean(
     2 [-0.4841, 4.484] (95 %, n = 3, skew-corrected t)
     """
     x = sample(values, what="values")
-    return ratio(x, np.ones_like(x), confidence=confidence, clusters=clusters, unit=unit, method="skew-corrected t")
+    return ratio(
+        x, np.ones_like(x), confidence=confidence, clusters=clusters, unit=unit, method="skew-corrected t",
+        within=within,
+    )  # fmt: skip
 
 
 def ratio(
     parts: npt.ArrayLike, wholes: npt.ArrayLike, *, confidence: float = 0.95,
     clusters: npt.ArrayLike | None = None, unit: str = "", method: str = "ratio of sums, skew-corrected t",
+    within: tuple[float, float] | None = None,
 ) -> Estimate:  # fmt: skip
     """Estimate a ratio of sums, such as the share of all spend that was avoided.
 
@@ -59,7 +75,7 @@ def ratio(
     ----------
     parts, wholes : array_like of float, shape (n,)
         Numerator and denominator of each run.
-    confidence, clusters, unit
+    confidence, clusters, unit, within
         As for :func:`mean`.
     method : str
         Name of the method, kept in the estimate.
@@ -73,6 +89,18 @@ def ratio(
     if y.shape != z.shape:
         raise InputError("wholes", expected=f"{y.size} values, one for each part", got=f"{z.size}")
     check_confidence(confidence)
+    found = _ratio(y, z, clusters, confidence=confidence, unit=unit, method=method)
+    if within is None or found.value is None or not within[0] <= found.value <= within[1]:
+        return found
+    if not isinstance(found.interval, Interval):
+        return found
+    low, high = max(found.interval.low, within[0]), min(found.interval.high, within[1])
+    return replace(found, interval=replace(found.interval, low=low, high=high))
+
+
+def _ratio(
+    y: Floats, z: Floats, clusters: npt.ArrayLike | None, *, confidence: float, unit: str, method: str
+) -> Estimate:
     if y.size == 0 or z.sum() == 0:
         none = NotEstimable(reason="no values" if y.size == 0 else "the sum it would be divided by is 0")
         return Estimate(value=None, interval=none, n=y.size, method=method, unit=unit)

@@ -10,7 +10,7 @@ import numpy as np
 
 from harness_lab.outcome import Outcome
 from harness_lab.plots.quantities import percent, write
-from harness_lab.stats.means import mean
+from harness_lab.stats.means import AMOUNT, mean
 from harness_lab.stats.paired import paired_difference, paired_shares
 from harness_lab.stats.shares import share
 
@@ -63,8 +63,8 @@ def effect(now: pd.DataFrame, pinned: pd.DataFrame | None) -> Effect:
             differences[name] = pair.difference
     known = {name: of(now)[np.isfinite(of(now))] for name, _, of in _FIGURES}
     return Effect(
-        completed=share(known["completed"].astype(bool)), spend=mean(known["spend"], unit="$"),
-        time=mean(known["time"], unit="s"), differences=differences, pairs=pairs,
+        completed=share(known["completed"].astype(bool)), spend=mean(known["spend"], unit="$", within=AMOUNT),
+        time=mean(known["time"], unit="s", within=AMOUNT), differences=differences, pairs=pairs,
     )  # fmt: skip
 
 

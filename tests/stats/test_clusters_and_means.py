@@ -9,6 +9,7 @@ from scipy.stats import binomtest, norm, ttest_1samp
 from harness_lab.errors import InputError
 from harness_lab.stats import NotEstimable, cluster_effect, mean, ratio, share
 from harness_lab.stats.extremes import lower_end
+from harness_lab.stats.means import AMOUNT, SHARE
 from harness_lab.stats.shares import wilson
 
 
@@ -124,3 +125,16 @@ def test_the_interval_of_a_lower_end_covers(clusters: int) -> None:
     rng = np.random.default_rng(clusters)
     held = [lower_end(100 + rng.exponential(1000, 200)).holds(100) for _ in range(300)]
     assert np.mean(held) >= 0.91
+
+
+def test_the_mean_of_an_amount_is_never_below_nothing_and_a_share_never_above_one() -> None:
+    rare = np.r_[np.zeros(60), 50.0]
+    assert mean(rare).low < 0  # type: ignore[operator]
+    assert mean(rare, within=AMOUNT).low == 0
+    assert mean(rare, within=AMOUNT).high == mean(rare).high
+    most = ratio(np.r_[np.ones(40), 0.2], np.ones(41), within=SHARE)
+    assert most.high == 1
+    refunds = mean(-rare, within=AMOUNT)  # what is not an amount is not made one
+    assert refunds.value is not None
+    assert refunds.low is not None
+    assert refunds.low < refunds.value < 0
