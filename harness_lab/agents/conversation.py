@@ -87,6 +87,7 @@ class Conversation:
         self.response: ModelResponse | None = None
         self.began = False
         self.served: set[str] = set()
+        self.made: list[dict[str, Any]] = []
         self.turn = 0
         self._tool_names = tool_names
         self._offered: dict[str, AgentTool] = {}

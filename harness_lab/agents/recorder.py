@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from harness_lab.agents.conversation import Conversation
+    from harness_lab.agents.ports import Call, Reply
     from harness_lab.agents.record import NodeRecord
 
 SCHEMA_VERSION = 3
@@ -35,7 +36,8 @@ class SettlementRecorder:
 
     Notes
     -----
-    No texts of prompts, answers or arguments are written; a session's address is hashed.
+    A node's row holds its calls as ``call_rows``; :func:`harness_lab.read` puts them into the calls table. No texts of
+    prompts, answers or arguments are written; a session's address is hashed.
     """
 
     def __init__(
@@ -54,6 +56,8 @@ class SettlementRecorder:
         """Write a node's row."""
         row = row_of(conversation, record) | self._labels
         row["start_ns"] = self._wall() - row["duration_ns"]
+        made = [_known(call | {"start_ns": row["start_ns"] + call["start_ns"]}) for call in conversation.made]
+        row |= {"call_rows": made} if made else {}
         line = json.dumps(row) + "\n"
         if self._path is not None:
             with self._path.open("a", encoding="utf-8") as file:
@@ -65,6 +69,37 @@ class SettlementRecorder:
 def row_of(conversation: Conversation, record: NodeRecord) -> dict[str, Any]:
     """Return a node's row by column of the settlement table, without its start; None is unknown."""
     return _identity(conversation) | _ending(conversation, record) | _usage(record) | _limits(conversation, record)
+
+
+def call_row(call: Call, reply: Reply | None, served: str | None, *, began: int, took: int) -> dict[str, Any]:
+    """Return a call by column of the calls table; None is unknown.
+
+    Parameters
+    ----------
+    call : Call
+        What was asked for.
+    reply : Reply or None
+        What came back; None: it was dropped.
+    served : str or None
+        The model that answered.
+    began, took : int
+        From the start of its node, and how long: nanoseconds.
+    """
+    known = reply is not None and reply.reported
+    row: dict[str, Any] = {
+        "call": call.call, "attempt": call.attempt, "kind": call.kind, "model": call.model, "served_model": served,
+        "status": "abandoned" if reply is None else reply.status, "start_ns": began, "duration_ns": took,
+    }  # fmt: skip
+    if known and reply is not None:
+        row |= {"input_fresh": reply.input_fresh, "cache_read": reply.cache_read, "cache_write": reply.cache_write,
+                "output": reply.output}  # fmt: skip
+    if reply is not None and reply.cost_nusd is not None:
+        row |= {"cost_nusd": reply.cost_nusd, "cost_source": "recorded"}
+    return row
+
+
+def _known(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if value is not None}
 
 
 def _identity(conversation: Conversation) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from harness_lab.agents.client import ModelResponse, reply_of, reply_of_broken, 
 from harness_lab.agents.context_ledger import ContextLedger
 from harness_lab.agents.envelope import NOTHING, RunUsage
 from harness_lab.agents.loop import Harness
+from harness_lab.agents.recorder import call_row
 from harness_lab.agents.stops import as_failure, is_stop
 from harness_lab.budget.run import MAX_LEVELS
 from harness_lab.errors import InputError
@@ -77,7 +78,7 @@ class Tree:
         levels = TreeLimitsSpec(max_depth=max(0, MAX_LEVELS - 1 - depth)).build(now)
         self._service = service
         self._policy = limits.policy_of(self.ledger, levels, groups or {}, now)
-        self._harness = Harness(runtime, self._policy, self, self)
+        self._harness = Harness(runtime, self._policy, self, self, keep_calls=service.recorder is not None)
         self._bounds: dict[int, Amounts] = {}
         self._conversations: dict[Path, Conversation] = {}
         self._speaking: dict[int, Conversation] = {}
@@ -186,7 +187,10 @@ class Tree:
             warnings.warn(f"a settlement row could not be written: {error}", RuntimeWarning, stacklevel=2)
 
     def call(self, record: NodeRecord, call: Call, reply: Reply | None, started: Time, now: Time) -> None:
-        """Take a call that has ended; nothing keeps them here."""
+        """Take a call that has ended, for its node's row."""
+        speaker = self._conversations[record.path]
+        served = None if reply is None or speaker.response is None else speaker.response.served_model
+        speaker.made.append(call_row(call, reply, served, began=started - record.started, took=now - started))
 
 
 def _awaitable(found: Any) -> Awaitable[Any]:

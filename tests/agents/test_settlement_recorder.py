@@ -11,6 +11,7 @@ import pytest
 
 from harness_lab.agents import (
     AgentRuntime,
+    ModelError,
     ModelResponse,
     ModeRegistry,
     Participant,
@@ -18,7 +19,7 @@ from harness_lab.agents import (
     ToolCall,
 )
 from harness_lab.agents.scripted import ScriptedClient, calls, says
-from harness_lab.settlements import NODE_COLUMNS, SCHEMA_VERSION, read
+from harness_lab.settlements import CALL_COLUMNS, NODE_COLUMNS, SCHEMA_VERSION, read
 from harness_lab.usage import TokenCounts
 
 CONFIG = {
@@ -85,7 +86,35 @@ def test_rows_carry_the_version_of_the_settlement_table_and_only_its_columns(tmp
     _run(file, _script())
     rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     assert {row["schema_version"] for row in rows} == {SCHEMA_VERSION}
-    assert set(rows[0]) <= {column.name for column in NODE_COLUMNS}
+    assert set(rows[0]) <= {column.name for column in NODE_COLUMNS} | {"call_rows"}
+    assert all(set(call) <= {column.name for column in CALL_COLUMNS} for row in rows for call in row["call_rows"])
+
+
+def test_the_calls_of_a_live_run_are_in_the_calls_table(tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    broken = ModelError("gone", cost_usd=0.001)
+    _run(file, _script() | {"small": [broken]})
+    records = read(file)
+    assert records.calls is not None
+    calls_of = records.calls.merge(records.nodes[["node", "agent"]], on="node")
+    lead, child = (calls_of[calls_of["agent"] == agent].sort_values("call") for agent in ("chat", "dig"))
+    assert list(lead["status"]) == ["completed", "completed"]
+    assert list(lead["cost_nusd"]) == [10_000_000, 30_000_000]
+    assert (lead["input_fresh"].iloc[0], lead["cache_read"].iloc[0], lead["output"].iloc[0]) == (900, 50, 100)
+    assert lead["input_fresh"].isna().iloc[1]  # not reported
+    assert (list(child["status"]), list(child["model"])) == (["failed"], ["small"])
+    assert set(lead["run"]) == set(records.nodes["run"])
+    starts = records.nodes.set_index("node")["start_ns"]
+    assert (calls_of["start_ns"] >= calls_of["node"].map(starts)).all()
+
+
+@pytest.mark.parametrize("odd", [5, [5], [{"call": -1}], [{"no": 1}]])
+def test_calls_that_are_none_set_their_row_aside(tmp_path: Path, odd: Any) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text(json.dumps({"run": "r", "node": "n", "call_rows": odd}) + "\n" + json.dumps({"run": "s"}) + "\n")
+    records = read(file)
+    assert (len(records.nodes), records.calls) == (1, None)
+    assert records.report.set_aside[0].line == 1
 
 
 def test_a_disk_that_is_full_does_not_take_the_run_down(tmp_path: Path) -> None:

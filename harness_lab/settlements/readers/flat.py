@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 FIELDS: Final = (*NODE_NAMES, *TARGETS)
 """Every field that a column map may name."""
+CALL_ROWS: Final = "call_rows"
+"""Where a row of ours holds its node's calls, by column of the calls table."""
 COMMON: Final = (
     "run", "outcome", "cost_usd", "input_total", "output", "duration_s", "start", "calls", "agent", "model", "backend",
     "user", "team", "repo", "session", "task_kind", "delivered", "node", "parent", "stopped_by", "score", "cache_read",
@@ -76,7 +78,7 @@ class FlatReader:
         if path.name.endswith(".calls.parquet"):
             return False  # read together with the nodes beside it
         names = header(path, head)
-        return "run" in names and all(name in FIELDS for name in names)
+        return "run" in names and all(name in FIELDS or name == CALL_ROWS for name in names)
 
     def takes(self, path: Path) -> bool:
         """Return whether a file found in a folder is read with a column map: its name says that it is flat."""
@@ -202,13 +204,18 @@ class _Mapped:
         if isinstance(line, Bad):
             output.reject(self.file.name, line.number, line.reason)
             return
+        calls = line.values.pop(CALL_ROWS, None) if self.own else None
         self.seen.update(line.values)
         try:
             row = self._row(line if self.preset is None else Line(line.number, self.preset.prepared(line.values)))
         except Unfit as error:
             output.reject(self.file.name, line.number, str(error))
             return
-        output.node(row)
+        if calls is not None and not (isinstance(calls, list) and all(isinstance(call, dict) for call in calls)):
+            output.reject(self.file.name, line.number, f"{CALL_ROWS}: should be a list of calls, got {shown(calls)}")
+            return
+        of = {name: row[name] for name in ("run", "node", "source", "line") if name in row}
+        output.node(row, [call | of for call in calls or ()])
 
     def _row(self, line: Line) -> dict[str, object]:
         picked: dict[str, object] = dict(self.constants)
