@@ -294,7 +294,7 @@ class Composed:
         for module in self._spawns if of_node else self._steps:
             module.settle(ticket, use, now)
         if self._queue and (of_node or self._step_waits):
-            self._wake(now)
+            self._wake(now, of_step=not of_node)
 
     def _withdraw(self, ticket: Ticket, now: Time) -> None:
         if ticket.state != WAITING:
@@ -324,17 +324,19 @@ class Composed:
                 return True
         return False
 
-    def _wake(self, now: Time) -> None:
+    def _wake(self, now: Time, *, of_step: bool = False) -> None:
         """Answer those who wait in order of arrival; whoever has to go on waiting holds up only its own line.
 
-        Whoever waits is asked about again when the limit that it waits for has moved: then by every module.
+        Whoever waits is asked about again when the limit that it waits for has moved: then by every module. The end of
+        a step moves those that have a say in steps.
         """
         waiting: deque[Ticket] = deque()
         blocked: set[tuple[Ticket | None, type]] = set()
         self._step_waits = False
         for ticket in self._queue:
-            line = (ticket.parent, type(ticket.ask))
-            if line in blocked or not self._answered(ticket, now):
+            line, blocker = (ticket.parent, type(ticket.ask)), ticket.blocker
+            unmoved = of_step and blocker is not None and not blocker.asks_step
+            if unmoved or line in blocked or not self._answered(ticket, now):
                 blocked.add(line)
                 waiting.append(ticket)
                 blocker = ticket.blocker

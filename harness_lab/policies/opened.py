@@ -290,7 +290,7 @@ class SharedComposed(Composed):
         ticket.state = SETTLED
         ticket.first = use
         if self._queue:
-            self._wake(now)
+            self._wake(now, of_step=type(ticket.ask) is not SpawnAsk)
 
 
 def check_order(modules: Sequence[object]) -> None:

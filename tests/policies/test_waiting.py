@@ -222,3 +222,20 @@ def test_whoever_waits_for_one_limit_may_have_to_wait_for_another_then() -> None
     assert world.end(a.ticket) == []
     assert world.spawn("d", tokens=10, wait_s=0).ticket.blocker is None  # its turn has not come
     assert world.end(b.ticket) == ["c granted", "d granted"]
+
+
+def test_the_end_of_a_step_moves_only_those_who_wait_for_what_steps_move() -> None:
+    limits = tree_limits(max_depth=5, max_concurrent=1, max_calls=4, concurrency="parent", max_wait_s=9)
+    world = World(compose(reservation_pool(tokens=100), limits))
+    a = world.spawn("a", tokens=80)
+    world.spawn("waits for a's slot")
+    x = world.spawn("x", a.ticket)
+    y = world.spawn("y", x.ticket, tokens=60)
+    world.spawn("waits for y's tokens", x.ticket, tokens=30)
+    last = world.spawn("the last start", y.ticket)
+    step = world.open(world.policy.admit(StepAsk(last.ticket, 0, 0, (None,) * len(CHANNELS)), NOW))
+    world.policy.settle(step, Use((1, 1, 1, 1, 0)), NOW)
+    assert world.news() == []
+    world.policy.close(last.ticket, NOTHING, COMPLETED, NOW)  # it never ran: its start is given back
+    assert world.end(y.ticket) == ["waits for y's tokens granted"]
+    assert world.end(a.ticket) == ["waits for a's slot max-calls"]

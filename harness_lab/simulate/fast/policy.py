@@ -16,6 +16,7 @@ from harness_lab.simulate.fast.layout import (
     FAULT,
     FULL,
     MAX_WAIT,
+    NO,
     NOTHING,
     NOW,
     OPEN,
@@ -26,6 +27,7 @@ from harness_lab.simulate.fast.layout import (
     STATE,
     STEP_QUEUED,
     TICKET,
+    TREE_KIND,
     UNTIL,
     WAITING,
     YES,
@@ -84,14 +86,14 @@ def _behind(w: Ints, n: Ints, i: int, length: int) -> bool:
 def charge(w: Ints, n: Ints, a: Ints, c: Ints, i: int, spent: tuple[int, ...], bound: tuple[int, ...]) -> None:
     """Settle a call of a node, by channel; -1: unknown."""
     books.settle_call(w, n, a, c, i, spent, bound)
-    wake(w, n, a, c)
+    wake(w, n, a, c, YES)
 
 
 @jit
 def close(w: Ints, n: Ints, a: Ints, c: Ints, i: int, unsent: bool) -> None:
     """End a node that was granted."""
     books.settle_node(w, n, a, c, i, unsent)
-    wake(w, n, a, c)
+    wake(w, n, a, c, NO)
 
 
 @jit
@@ -101,11 +103,11 @@ def withdraw(w: Ints, n: Ints, a: Ints, c: Ints, i: int, spawn: bool) -> None:
     n[i, TICKET] = SETTLED
     if state == WAITING:
         _leave(w, i)
-        wake(w, n, a, c)
+        wake(w, n, a, c, NO)
     elif state == OPEN and spawn:
         close(w, n, a, c, i, YES)
     elif state == OPEN:
-        wake(w, n, a, c)
+        wake(w, n, a, c, YES)
 
 
 @jit
@@ -132,19 +134,21 @@ def tick(w: Ints, n: Ints, a: Ints, c: Ints) -> None:
             kept += 1
     w[QUEUED] = kept
     if kept < length:
-        wake(w, n, a, c)
+        wake(w, n, a, c, NO)
 
 
 @jit
-def wake(w: Ints, n: Ints, a: Ints, c: Ints) -> None:
+def wake(w: Ints, n: Ints, a: Ints, c: Ints, of_step: bool) -> None:
     """Answer those who wait in order of arrival; whoever has to go on waiting holds up only its own line.
 
-    Whoever waits is asked about again when the limit that it waits for has moved: then by every module.
+    Whoever waits is asked about again when the limit that it waits for has moved: then by every module. The end of a
+    call moves the ledger and the pool.
     """
     first, kept = w[QUEUE], ZERO
     for place in range(w[QUEUED]):
         i = w[first + place]
-        if _blocked(w, n, i, kept) or not _answered(w, n, a, c, i):
+        unmoved = of_step and n[i, BLOCKER] >= 0 and c[n[i, BLOCKER]] == TREE_KIND
+        if unmoved or _blocked(w, n, i, kept) or not _answered(w, n, a, c, i):
             w[first + kept] = i
             kept += 1
     w[QUEUED] = kept
