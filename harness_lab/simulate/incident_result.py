@@ -91,13 +91,19 @@ class Incident:
         Returns
         -------
         DataFrame
-            ``policy``; ``first_s, first_event, first_limit`` (where it first said no; NA: nowhere); ``stopped, at_s,
-            event, limit, calls, tokens, cost_usd`` (where it stopped the run, and what was used by then; NA: it did
-            not); ``outcome, stopped_by`` of the run; ``spent_usd, recorded_usd, saved_usd`` (the whole run; NA:
-            unknown); ``basis, good_runs, good_cut, share, low, high`` (of the period); ``marked``.
+            ``policy``; ``first_s, first_event, first_limit`` (where it first said no; NA: nowhere, or the record has no
+            times); ``stopped, at_s, event, limit, calls, tokens, cost_usd`` (where it stopped the run, and what was
+            used by then; NA: it did not); ``outcome, stopped_by`` of the run; ``spent_usd, recorded_usd, saved_usd``
+            (the whole run; NA: unknown); ``basis, good_runs, good_cut, share, low, high`` (of the period); ``marked``.
         """
         frame = pd.DataFrame([self._row(policy) for policy in self.stops])
         return frame.astype(dict.fromkeys(("calls", "tokens", "good_runs", "good_cut"), "Int64"))
+
+    @property
+    def timed(self) -> bool:
+        """Whether the record says how long anything of the run took; if not, no time of it is known."""
+        tables = [table for table in (self.records.nodes, self.records.calls) if table is not None]
+        return any(bool(table["duration_ns"].notna().any()) for table in tables)
 
     def _row(self, policy: str) -> dict[str, Any]:
         found, began = self.cut[policy], self.first[policy]
@@ -106,10 +112,10 @@ class Incident:
         sums = mine[["cost_nusd", "recorded_nusd", "saved_nusd"]].sum(skipna=False) / NUSD_PER_USD
         return {
             "policy": policy,
-            "first_s": None if began is None else began.at_ns / NS_PER_S,
+            "first_s": None if began is None or not self.timed else began.at_ns / NS_PER_S,
             "first_event": None if began is None else began.event,
             "first_limit": None if began is None else began.limit,
-            **_stopped(self.stops[policy]),
+            **_stopped(self.stops[policy], timed=self.timed),
             "outcome": first["outcome"],
             "stopped_by": first["stopped_by"],
             "spent_usd": sums["cost_nusd"],
@@ -146,11 +152,12 @@ class Incident:
         if self.first[row["policy"]] is None:
             return f"- {row['policy']}: would not have touched it; {good}."
         saved = _dollars(row["saved_usd"])
-        parts = [f"first says no after {row['first_s']:,.1f} s to {row['first_event']}, by {row['first_limit']}"]
+        began = f"{_after(row['first_s'])} to {row['first_event']}, by {row['first_limit']}"
+        parts = [f"first says no {began}"]
         if row["stopped"]:
             parts = [] if self.first[row["policy"]] == self.stops[row["policy"]] else parts
             parts += [
-                f"stops the run after {row['at_s']:,.1f} s at {row['event']}, by {row['limit']}, after "
+                f"stops the run {_after(row['at_s'])} at {row['event']}, by {row['limit']}, after "
                 f"{_known(row['calls'])} calls, {_known(row['tokens'])} tokens and {_dollars(row['cost_usd'])}"
             ]
         return f"- {row['policy']}: {'; '.join(parts)}; the run ends {row['outcome']}, {saved} saved; {good}."
@@ -183,13 +190,18 @@ class Incident:
         return f"<pre>{escape(self.summary())}</pre>"
 
 
-def _stopped(stop: Stop | None) -> dict[str, Any]:
+def _stopped(stop: Stop | None, *, timed: bool) -> dict[str, Any]:
     if stop is None:
         return {"stopped": False, **dict.fromkeys(("at_s", "event", "limit", "calls", "tokens", "cost_usd"))}
     return {
-        "stopped": True, "at_s": stop.at_ns / NS_PER_S, "event": stop.event, "limit": stop.limit, "calls": stop.calls,
-        "tokens": stop.tokens, "cost_usd": None if stop.cost_nusd is None else stop.cost_nusd / NUSD_PER_USD,
+        "stopped": True, "at_s": stop.at_ns / NS_PER_S if timed else None, "event": stop.event, "limit": stop.limit,
+        "calls": stop.calls, "tokens": stop.tokens,
+        "cost_usd": None if stop.cost_nusd is None else stop.cost_nusd / NUSD_PER_USD,
     }  # fmt: skip
+
+
+def _after(seconds: Any) -> str:
+    return "after an unknown time" if pd.isna(seconds) else f"after {seconds:,.1f} s"
 
 
 def _known(value: Any) -> str:

@@ -117,3 +117,17 @@ def test_a_run_that_is_not_there_and_a_period_that_is_none_are_refused() -> None
         replay(recorded(), "none", THREE)
     with pytest.raises(InputError, match=r"^around_s: expected seconds >= 0"):
         replay(recorded(), "runaway", THREE, around_s=-1)
+
+
+def test_where_the_record_has_no_times_the_time_of_a_stop_is_unknown_and_not_nothing() -> None:
+    timed = recorded()
+    assert timed.calls is not None
+    bare = Settlements.from_columns(
+        {name: column for name, column in timed.nodes.items() if name not in ("duration_ns", "end_ns")},
+        {name: column for name, column in timed.calls.items() if name not in ("duration_ns", "end_ns")},
+    )
+    found = replay(bare, "runaway", THREE)
+    frame = found.to_frame().set_index("policy")
+    assert frame.loc["three", ["first_s", "at_s"]].isna().all()
+    assert "stops the run after an unknown time at call 3 of node 0" in found.summary()
+    assert "0.0 s" not in found.summary()
