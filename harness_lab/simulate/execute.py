@@ -82,12 +82,14 @@ class Ended:
 
 
 def execute(experiment: Experiment, runs: Sequence[int], way: Way, take: Callable[[Piece, Block], None]) -> Ended:
-    """Simulate, and hand over each block as it is done, in order.
+    """Simulate, and hand over each block of runs as it is done under every policy, in order.
+
+    Whoever stops early has the same runs of all policies.
 
     Raises
     ------
     KeyboardInterrupt
-        If it is interrupted before the first block is done; later it stops and keeps what there is.
+        If it is interrupted before the first block is done under all; later it stops and keeps what there is.
     """
     places = list(product(range(len(experiment.scene())), range(len(experiment.policies))))
     ended = Ended(done=dict.fromkeys(places, 0))
@@ -113,14 +115,14 @@ def _rounds(
     first, last = 0, len(runs) if watch is None else min(FIRST, len(runs))
     while True:
         with closing(_blocks(experiment, runs[first:last], way)) as blocks:
+            whole: list[tuple[Piece, Block]] = []
             for piece, block in blocks:
-                take(piece, block)
-                place = (piece.scenario, piece.policy)
-                ended.done[place] += len(piece.runs)
+                whole.append((piece, block))
+                if len(whole) == len(ended.done):
+                    _hand_over(whole, take, ended, watch)
+                    whole = []
                 reporter.advance(len(piece.runs))
-                if watch is not None:
-                    watch.take(*place, block.nodes)
-                if way.cancelled is not None and way.cancelled():
+                if ended.runs and way.cancelled is not None and way.cancelled():
                     ended.how = CANCELLED
                     return
         if watch is None:
@@ -133,6 +135,17 @@ def _rounds(
             ended.how = NOT_PRECISE
             return
         first, last = last, min(needed, len(runs))
+
+
+def _hand_over(
+    whole: Sequence[tuple[Piece, Block]], take: Callable[[Piece, Block], None], ended: Ended, watch: Watch | None
+) -> None:
+    for piece, block in whole:
+        take(piece, block)
+        place = (piece.scenario, piece.policy)
+        ended.done[place] += len(piece.runs)
+        if watch is not None:
+            watch.take(*place, block.nodes)
 
 
 def _blocks(experiment: Experiment, runs: Sequence[int], way: Way) -> Generator[tuple[Piece, Block], None, None]:

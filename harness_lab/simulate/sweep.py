@@ -89,6 +89,8 @@ def sweep(
     ------
     InputError
         If a choice does not exist, or a value is negative or not finite.
+    KeyboardInterrupt
+        If it is interrupted before the first block of runs is done; later it stops, keeps those that are and says so.
     """
     check_confidence(confidence)
     spec, experiment = named_policy(experiment.policies, policy), experiment.in_scenario(scenario)
@@ -225,15 +227,19 @@ class Asking:
 
 
 def _recorded(experiment: Experiment, base: PolicySpec, ceiling: Ceiling, reporter: Reporter) -> list[Run]:
-    """Simulate every run once without the ceiling, and read its outcomes off."""
-    world, runs = experiment.world(), []
+    """Simulate every run once without the ceiling, and read its outcomes off; interrupted, keep the blocks done."""
+    world, runs = experiment.world(), list[Run]()
     for first in range(0, experiment.runs, BLOCK):
         numbers = range(first, min(first + BLOCK, experiment.runs))
         asking: Any = Asking(base, ceiling)
-        world.block(asking, numbers, engine="kernel", keep_calls=False, keep_decisions=False)
-        for number, asked in zip(numbers, asking.started, strict=True):
-            runs.append(Run(number, asked.outcomes()))
-        reporter.advance(len(numbers))
+        try:
+            world.block(asking, numbers, engine="kernel", keep_calls=False, keep_decisions=False)
+            runs += [Run(number, asked.outcomes()) for number, asked in zip(numbers, asking.started, strict=True)]
+            reporter.advance(len(numbers))
+        except KeyboardInterrupt:
+            if not runs:
+                raise
+            break
     return runs
 
 

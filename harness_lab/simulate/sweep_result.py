@@ -72,6 +72,11 @@ class Sweep:
             _table=table,
         )  # fmt: skip
 
+    @property
+    def cancelled(self) -> bool:
+        """Whether it was interrupted before all runs were looked at."""
+        return self.runs < int(self.manifest["runs"])
+
     def to_frame(self) -> pd.DataFrame:
         """Return the curve.
 
@@ -108,6 +113,8 @@ class Sweep:
             f"{len(self.frame):,} ceilings on {self._what()}, {self.runs:,} runs each; {self._how()}. "
             "Assumes oblivious agents."
         ]
+        if self.cancelled:
+            lines.append(f"Cancelled after {self.runs:,} of {self.manifest['runs']:,} runs; the figures are of those.")
         places = np.unique(np.linspace(0, len(self.frame) - 1, min(9, len(self.frame))).astype(int))
         lines += [self._line(row, unit) for row in self.frame.iloc[places].to_dict("records")]
         return "\n".join(lines)

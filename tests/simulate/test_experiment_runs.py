@@ -129,6 +129,16 @@ def test_an_interrupt_keeps_what_is_done(many: Experiment, backend: Any) -> None
     assert result.manifest["runs_done"] == 100
 
 
+def test_an_interrupt_between_two_policies_keeps_the_same_runs_of_both(many: Experiment) -> None:
+    def interrupt(done: int, _trees: int) -> None:
+        if done >= 250:  # the first policy has a block more
+            raise KeyboardInterrupt
+
+    result = many.run(backend="serial", block=50, progress=interrupt)
+    assert result.manifest["runs_done"] == 100
+    assert result.digest() == replace(many, runs=100).run(backend="serial").digest()
+
+
 def test_an_interrupt_before_anything_is_done_is_one(many: Experiment, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt

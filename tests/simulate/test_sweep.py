@@ -27,7 +27,7 @@ from harness_lab.policies import (
 from harness_lab.providers.profile import RateLimits
 from harness_lab.simulate import Scenario, load_experiment
 from harness_lab.simulate.profile import Reaction, Retry
-from harness_lab.simulate.sweep import sweep, with_ceiling
+from harness_lab.simulate.sweep import BLOCK, sweep, with_ceiling
 from harness_lab.simulate.sweep_table import run_outcomes
 from harness_lab.stats.distributions import Distribution
 from harness_lab.usage import amounts
@@ -202,3 +202,17 @@ def test_a_sweep_looks_at_one_scenario_and_says_which() -> None:
     assert sweep(several, "calls", [3]).scenario == "deep"
     with pytest.raises(InputError, match=r"^scenario: expected one of deep, flat, got 'none'"):
         sweep(several, "calls", [3], scenario="none")
+
+
+def test_an_interrupted_sweep_keeps_the_blocks_that_were_done_and_says_so(busy: Experiment) -> None:
+    def interrupt(done: int, _runs: int) -> None:
+        if done >= BLOCK:
+            raise KeyboardInterrupt
+
+    many = replace(busy, runs=BLOCK + 40, policies=(shared_ledger(40, 1.0),))
+    found = sweep(many, "calls", [5, 20], progress=interrupt)
+    whole = sweep(replace(many, runs=BLOCK), "calls", [5, 20], progress=False)
+    assert found.cancelled
+    assert f"Cancelled after {BLOCK:,} of {BLOCK + 40:,} runs" in found.summary()
+    assert found.to_frame().equals(whole.to_frame())
+    assert not whole.cancelled
