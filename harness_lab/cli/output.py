@@ -28,6 +28,13 @@ def show(text: str, data: Any, *, as_json: bool) -> None:
         print(text)
 
 
+def end(*, stopped: bool) -> None:
+    """End a command that a person may have stopped: then with 130, as a shell expects, after what was done is told."""
+    if stopped:
+        note("stopped before all runs were done; what is told is of the runs that were")
+        raise typer.Exit(130)
+
+
 _IN_DISPLAY_UNIT: Final = {"cost_nusd": "cost_usd", "wasted_nusd": "wasted_usd", "duration_ns": "duration_s"}
 
 

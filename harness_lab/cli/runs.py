@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness_lab.cli.ids import runs_of
-from harness_lab.cli.output import Json, note, show
+from harness_lab.cli.output import Json, end, note, show
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,6 +53,7 @@ def sweep(
     }  # fmt: skip
     _write(out, found.to_frame(), data)
     show(f"{found.summary()}\n\n{found.explain()}", data, as_json=as_json)
+    end(stopped=found.cancelled)
 
 
 def replay(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from harness_lab.cli.output import Json, note, show
+from harness_lab.cli.output import Json, end, note, show
 
 if TYPE_CHECKING:
     from harness_lab.simulate import Experiment, Result
@@ -54,10 +54,12 @@ def simulate(
         note(f"wrote {out}")
         data = {"manifest": dict(stored.manifest), "policies": stored.manifest["outcomes"], "digest": None, "out": out}
         show(f"{stored.summary()}\n{stored.explain()}", data, as_json=as_json)
+        end(stopped=stored.manifest["ended"] == CANCELLED)
         return
     result = _run(experiment, how, out=out)
     data = {"manifest": dict(result.manifest), "policies": _outcomes(result), "digest": result.digest(), "out": out}
     show(f"{result.summary()}\n{result.explain()}", data, as_json=as_json)
+    end(stopped=result.manifest["ended"] == CANCELLED)
 
 
 def compare(
@@ -92,6 +94,11 @@ def compare(
         "verdict": found.verdict(),
     }
     show(f"{found.summary()}\n\n{found.explain()}", data, as_json=as_json)
+    end(stopped=result.manifest["ended"] == CANCELLED)
+
+
+CANCELLED = "cancelled"
+"""What a manifest says of an experiment that a person stopped."""
 
 
 def _experiment(file: Path, *, runs: int | None, seed: int | None) -> Experiment:
