@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Literal
 
 from harness_lab.clock import ns
-from harness_lab.errors import InputError
+from harness_lab.errors import InputError, check_kind
 from harness_lab.outcome import CHANNELS
 from harness_lab.stats.distributions import Distribution
 from harness_lab.usage import Amounts, count
@@ -72,6 +72,9 @@ class Spawn:
             count("count of children", self.count, maximum=MAX_CHILDREN)
         if not 0 <= self.chance <= 1:
             raise InputError("chance", expected="0 to 1", got=self.chance)
+        if self.after is not None:
+            check_kind("after", self.after, (tuple, list), expected="numbers of calls, from 0")
+            object.__setattr__(self, "after", tuple(count("after", call) for call in self.after))
         if len(self.budget) != len(CHANNELS):
             raise InputError("budget", expected=f"one amount for each of {', '.join(CHANNELS)}", got=self.budget)
         if count("max_attempts", self.max_attempts, maximum=32) == 0:

@@ -138,6 +138,9 @@ def test_more_children_or_rules_than_names_have_room_for_are_refused() -> None:
         (lambda: an_agent(shared_tokens=-1), "shared_tokens"),
         (lambda: Spawn(agent="kid", count=-1), "count of children"),
         (lambda: Spawn(agent="kid", chance=-0.1), "chance"),
+        (lambda: Spawn(agent="kid", after=(-1,)), "after"),
+        (lambda: Spawn(agent="kid", after=(1.5,)), "after"),  # type: ignore[arg-type]
+        (lambda: Spawn(agent="kid", after=5), "after"),  # type: ignore[arg-type]
         (lambda: Spawn(agent="kid", budget=(1, 2)), "budget"),
         (lambda: Workload(agents={"a": an_agent()}, root="b"), "agents"),
         (lambda: Workload(agents={"a": an_agent(spawns=(Spawn(agent="kid"),))}, root="a"), "agents"),
