@@ -121,7 +121,7 @@ def steps(
     as_json: Json = False,
 ) -> None:
     """Simulate one step more and less of each limit of a policy, on the same luck."""
-    from harness_lab.cli.experiments import load_experiment
+    from harness_lab.simulate import load_experiment
     from harness_lab.tune import one_step_more
 
     experiment = load_experiment(file)

@@ -175,7 +175,7 @@ def _both_ways(
     table: Settlements, records: Path, channel: str, target: float, file: Path | None, *, as_json: bool
 ) -> None:
     from harness_lab.analyze.frames import stored_unit
-    from harness_lab.cli.experiments import load_experiment
+    from harness_lab.simulate import load_experiment
     from harness_lab.tune import ceiling_both_ways
 
     world = None if file is None else load_experiment(file)

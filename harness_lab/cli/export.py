@@ -147,8 +147,8 @@ def _make(folder: Path) -> None:
 
 
 def _check(written: Export, tuned: TunedConfig, file: Path) -> Any:
-    from harness_lab.cli.experiments import load_experiment
     from harness_lab.export.check import check_export
+    from harness_lab.simulate import load_experiment
 
     return check_export(replace(written, losses=()), tuned, load_experiment(file))
 

@@ -37,7 +37,7 @@ def sweep(
     as_json: Json = False,
 ) -> None:
     """Say what every value of one ceiling would do, from one simulation without it where that is exact."""
-    from harness_lab.cli.experiments import load_experiment
+    from harness_lab.simulate import load_experiment
     from harness_lab.simulate import sweep as run_sweep
     from harness_lab.simulate.sweep_table import UNITS
 
@@ -90,9 +90,9 @@ def explain(
     as_json: Json = False,
 ) -> None:
     """Replay one run of an experiment alone: every question, answer, settlement, refusal and stop."""
-    from harness_lab.cli.experiments import load_experiment
     from harness_lab.files import write_text
     from harness_lab.simulate import explain as replay_alone
+    from harness_lab.simulate import load_experiment
 
     found = replay_alone(load_experiment(file), run, policy=policy, scenario=scenario)
     if trace is not None:
@@ -109,7 +109,6 @@ def explain(
 
 def _policies(file: Path) -> list[PolicySpec]:
     """Read the policies of a TOML file; whatever else it holds is left alone."""
-    import harness_lab.adapters  # noqa: F401 - makes [policies.adapter] known
     from harness_lab.errors import InputError, ReadError
     from harness_lab.simulate.config import read_policy
     from harness_lab.simulate.config_errors import at

@@ -39,7 +39,7 @@ def tune(
     them on fresh draws, or no run completes under the winner; with 130 when it is stopped (Ctrl-C): with --storage the
     same command then goes on.
     """
-    from harness_lab.cli.experiments import load_experiment
+    from harness_lab.simulate import load_experiment
     from harness_lab.tune import NoTrialFits, SearchStopped
     from harness_lab.tune import tune as search
 

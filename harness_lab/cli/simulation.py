@@ -102,7 +102,7 @@ CANCELLED = "cancelled"
 
 
 def _experiment(file: Path, *, runs: int | None, seed: int | None) -> Experiment:
-    from harness_lab.cli.experiments import load_experiment
+    from harness_lab.simulate import load_experiment
 
     changes: dict[str, Any] = {name: value for name, value in (("runs", runs), ("seed", seed)) if value is not None}
     return replace(load_experiment(file), **changes)

@@ -18,8 +18,8 @@ def write_config(
     choice: CeilingChoice, records: Settlements, path: Path, *, into: Path | None, key_file: Path | None
 ) -> None:
     """Write a ceiling as a tuned config: alone, or in the last policy of an experiment file."""
-    from harness_lab.cli.experiments import load_experiment
     from harness_lab.export.tuned import config_of
+    from harness_lab.simulate import load_experiment
 
     experiment = None if into is None else load_experiment(into)
     policy = None if experiment is None else experiment.policies[-1]

@@ -22,7 +22,7 @@ def race(
     as_json: Json = False,
 ) -> None:
     """Select the best of an experiment's policies, simulating no more than that takes; exits with 1 if undecided."""
-    from harness_lab.cli.experiments import load_experiment
+    from harness_lab.simulate import load_experiment
     from harness_lab.tune import race as run
 
     found = run(load_experiment(file), metric, indifference=indifference, max_runs=max_runs)
@@ -46,7 +46,7 @@ def sensitivity(
 ) -> None:
     """Scale assumptions of the world within ranges: which of them matter, and the worst case."""
     from harness_lab.analyze.wide import unit_of
-    from harness_lab.cli.experiments import load_experiment
+    from harness_lab.simulate import load_experiment
     from harness_lab.tune import sensitivity as find
 
     ranges = {name: _range(text) for name, text in pairs(factor, what="--factor").items()}

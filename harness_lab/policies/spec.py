@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Literal
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from harness_lab.clock import Time, instant, ns
 from harness_lab.errors import InputError
@@ -44,6 +45,16 @@ MODULES: dict[str, type[Any]] = {
 """Module specifications by kind."""
 ADDED: dict[str, type[Any]] = {}
 """Kinds that a storey above adds when it is imported: somebody else's limiters, which no schema of ours promises."""
+_ABOVE: Final = {"adapter": "harness_lab.adapters"}
+"""Those kinds, and what is imported once one of them is named."""
+
+
+def module_kinds(named: Iterable[object] = ()) -> dict[str, type[Any]]:
+    """Return module specifications by kind, with those of a storey above of which one is named."""
+    for kind in named:
+        if isinstance(kind, str) and kind in _ABOVE and kind not in ADDED:
+            import_module(_ABOVE[kind])
+    return {**MODULES, **ADDED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +194,7 @@ class PolicySpec:
 
 def _module(entry: Mapping[str, Any]) -> ModuleSpec:
     kind = entry.get("kind") if isinstance(entry, Mapping) else entry
-    known_kinds = {**MODULES, **ADDED}
+    known_kinds = module_kinds([kind])
     if not isinstance(kind, str) or kind not in known_kinds:
         raise InputError("kind of module", expected=f"one of {', '.join(known_kinds)}", got=kind)
     made = known_kinds[kind]

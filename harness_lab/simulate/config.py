@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError
 from harness_lab.errors import InputError, ReadError
 from harness_lab.policies import PolicySpec
 from harness_lab.policies.presets import from_preset
-from harness_lab.policies.spec import ADDED, MODULES
+from harness_lab.policies.spec import module_kinds
 from harness_lab.pricing import PriceTable
 from harness_lab.providers import MockProvider
 from harness_lab.settlements import read
@@ -128,7 +128,7 @@ def read_policy(table: Mapping[str, Any]) -> PolicySpec:
     tables = {key: value for key, value in table.items() if isinstance(value, dict) and key != "at_limit"}
     rest = {key: value for key, value in table.items() if key not in tables}
     keys = ("name", "max_wait_s", "at_limit", "preset")
-    kinds = (*MODULES, *ADDED)
+    kinds = tuple(module_kinds(tables))
     for key in (*tables, *rest):
         if key not in (*(kinds if key in tables else keys), "at_limit"):
             hint = did_you_mean(key, (*kinds, *keys))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -96,3 +98,14 @@ def test_a_file_that_cannot_be_run_is_told_in_one_line(tmp_path: Path, text: str
 def test_what_is_no_adapter_is_told() -> None:
     with pytest.raises(InputError, match="adapter: expected a name"):
         policy(5, calls=3)  # type: ignore[arg-type]
+
+
+def test_an_experiment_file_with_somebody_elses_limiter_is_read_without_an_import() -> None:
+    text = '[[policies]]\nname = "theirs"\n[policies.adapter]\nadapter = "check-then-add"\nlimits = { calls = 3 }\n'
+    code = (
+        "import sys, tomllib; from harness_lab.simulate.config import read_policy; "
+        "assert 'harness_lab.adapters' not in sys.modules; "
+        f"print(read_policy(tomllib.loads({text!r})['policies'][0]).modules[0].kind)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)  # noqa: S603 - ours
+    assert done.stdout == "adapter\n"
