@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,16 +24,15 @@ from harness_lab.policies import (
     tree_limits,
     unlimited,
 )
+from harness_lab.pricing import Price, PriceTable
+from harness_lab.providers import MockProvider, ModelProfile
 from harness_lab.providers.profile import RateLimits
-from harness_lab.simulate import Scenario, load_experiment
+from harness_lab.simulate import AgentProfile, Experiment, Scenario, Workload, load_experiment
 from harness_lab.simulate.profile import Reaction, Retry
 from harness_lab.simulate.sweep import BLOCK, sweep, with_ceiling
 from harness_lab.simulate.sweep_table import run_outcomes
 from harness_lab.stats.distributions import Distribution
 from harness_lab.usage import amounts
-
-if TYPE_CHECKING:
-    from harness_lab.simulate import Experiment
 
 RELAXED = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=4)
 CEILINGS = ("calls", "cost", "time", "tokens", "input")
@@ -216,3 +215,35 @@ def test_an_interrupted_sweep_keeps_the_blocks_that_were_done_and_says_so(busy: 
     assert f"Cancelled after {BLOCK:,} of {BLOCK + 40:,} runs" in found.summary()
     assert found.to_frame().equals(whole.to_frame())
     assert not whole.cancelled
+
+
+def _covers(repetitions: int, *, runs: int = 80) -> dict[str, float]:
+    """Return how often a sweep's intervals hold what many runs have: an agent whose calls and prompts vary widely."""
+    agent = AgentProfile(
+        model="m",
+        calls=Distribution.of("lognorm", s=0.8, scale=5),
+        startup_tokens=Distribution.of("lognorm", s=1, scale=900),
+        growth_tokens=Distribution.constant(200),
+    )
+    model = ModelProfile(output_tokens=Distribution.of("lognorm", s=0.9, scale=200), latency_s=Distribution.constant(2))
+    prices = PriceTable({"m": (Price.usd_per_million(input=3, output=15),)})
+    world = Experiment(
+        workload=Workload(agents={"solo": agent}, root="solo"),
+        provider=MockProvider(models={"m": model}, prices=prices),
+        policies=(shared_ledger(60, 0.10),),
+        runs=8_000,
+        seed=10**6,
+    )
+    names = ("completed", "calls", "tokens", "cost_usd", "time_s")
+    truth = sweep(world, "cost", [0.06], progress=False).to_frame().iloc[0]
+    held = dict.fromkeys(names, 0)
+    for seed in range(repetitions):
+        row = sweep(replace(world, runs=runs, seed=seed), "cost", [0.06], progress=False).to_frame().iloc[0]
+        for name in names:
+            held[name] += bool(row[f"{name}_low"] <= truth[name] <= row[f"{name}_high"])
+    return {name: n / repetitions for name, n in held.items()}
+
+
+@pytest.mark.parametrize(("repetitions", "least"), [(100, 0.86), pytest.param(2000, 0.935, marks=pytest.mark.slow)])
+def test_the_intervals_of_a_sweep_cover(repetitions: int, least: float) -> None:
+    assert min(_covers(repetitions).values()) >= least
