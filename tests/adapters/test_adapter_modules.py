@@ -193,9 +193,11 @@ def test_a_limit_is_changed_or_left_out() -> None:
     ("limit", "ours"), [("max_depth", "max_depth"), ("max_concurrent", "max_concurrent"), ("max_children", "max_calls")]
 )
 def test_a_limit_of_the_tree_that_a_package_has_not_is_named_as_ours_has_it(limit: str, ours: str) -> None:
+    theirs: dict[str, Any] = {limit: 2}
+    own: dict[str, Any] = {ours: 2}
     with pytest.raises(InputError, match=rf"tree_limits\({ours}=\.\.\.\)\) holds that beside it"):
-        policy("check-then-add", **{limit: 2})  # type: ignore[arg-type]
-    beside = compose(policy("check-then-add", calls=3), tree_limits(**{ours: 2}))  # type: ignore[arg-type]
+        policy("check-then-add", **theirs)
+    beside = compose(policy("check-then-add", calls=3), tree_limits(**own))
     assert getattr(beside.module("tree_limits"), ours) == 2
 
 

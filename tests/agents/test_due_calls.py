@@ -28,7 +28,8 @@ def cancelled_in_a_tool(world: World, started: asyncio.Event, prompt: str) -> No
 
 
 def world_of(gated: list[str], *script: ModelResponse) -> tuple[World, asyncio.Event, list[Any]]:
-    started, ran = asyncio.Event(), []  # type: ignore[var-annotated]
+    started = asyncio.Event()
+    ran: list[Any] = []
 
     async def slow(arguments: Any) -> None:
         ran.append("slow")

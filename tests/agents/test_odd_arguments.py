@@ -39,9 +39,10 @@ def test_an_argument_of_another_kind_is_refused_before_anything_begins(odd: dict
 def test_a_subagent_by_hand_needs_a_task(task: Any) -> None:
     world = World([says("x")], [says("x")])
     world.send()
+    assert world.context is not None
     subagent = world.runtime.modes.resolve("lead").subagents["dig"]
     with pytest.raises(InputError, match=r"^task: expected text that says what the subagent shall do, got"):
-        asyncio.run(world.runtime.runner.run(subagent, world.session, world.context, "run", task))  # type: ignore[arg-type]
+        asyncio.run(world.runtime.runner.run(subagent, world.session, world.context, "run", task))
 
 
 @pytest.mark.parametrize("approved", ["no", "false", "yes", 1, None])
@@ -67,9 +68,10 @@ def test_a_mode_or_model_of_a_session_is_a_name(name: Any) -> None:
 
 def test_what_is_no_stored_session_is_one_line_without_its_words() -> None:
     stored = Sessions().session("top").to_dict()
-    for broken in ({}, stored | {"messages": 5}, stored | {"run": {"id": 1}}, stored | {"mode": 5}, [1]):
+    odd: list[Any] = [{}, stored | {"messages": 5}, stored | {"run": {"id": 1}}, stored | {"mode": 5}, [1]]
+    for broken in odd:
         with pytest.raises(ReadError, match=r"^session: expected what Session\.to_dict wrote, got"):
-            Sessions().restore(broken)  # type: ignore[arg-type]
+            Sessions().restore(broken)
 
 
 def test_a_session_that_a_run_holds_is_not_written_over() -> None:

@@ -85,7 +85,8 @@ def test_a_factory_that_breaks_fails_its_run_and_no_other(factory: Any, error: t
 def test_an_authorization_policy_answers_true_or_false_and_nothing_else_is_a_yes(which: str, answer: Any) -> None:
     ran: list[Any] = []
     world = World([], [calls("t"), says("x")], lead={"tools": ["t"]}, tools={"t": ran.append})
-    world.runtime.authorizer = ToolAuthorizer(**{which: lambda *asked: answer})  # type: ignore[arg-type]
+    asking: dict[str, Any] = {which: lambda *asked: answer}
+    world.runtime.authorizer = ToolAuthorizer(**asking)
     with pytest.raises(InputError, match=r"^answer of the authorization policy: expected True or False, got "):
         world.send()
     assert ran == []

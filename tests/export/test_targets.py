@@ -43,14 +43,13 @@ def configs(draw: st.DrawFn) -> TunedConfig:
     row = FloorRow(key=FloorKey(backend=draw(names), model=draw(names)), floor=draw(counts), n=6)
     every = draw(st.sampled_from(["day", "week", "month"]))
     steps = draw(st.integers(0, 10**9))
-    spend = draw(dollars.filter(lambda value: value is not None))  # a period's budget has a limit
     parts = [
         shared_ledger(steps, draw(dollars), draw(seconds)),
         reservation_pool(calls=draw(counts), input=draw(counts), tokens=draw(counts), fresh=draw(counts)),
         tree_limits(draw(counts), draw(counts), draw(counts), draw(st.none() | st.floats(0.001, 1e8))),
         iteration_budget(steps, whose=draw(st.sampled_from(["node", "tree"])), max_refunds=0),
         runtime_floors(FloorTable((row,))),
-        period_budget(cost_usd=spend, by=draw(st.sampled_from(["key", "user", "nobody"])), every=every),
+        period_budget(cost_usd=draw(dollars), by=draw(st.sampled_from(["key", "user", "nobody"])), every=every),
     ]
     chosen = draw(st.lists(st.sampled_from(range(len(parts))), unique=True, min_size=1))
     policy = compose(*(parts[i] for i in chosen), name=draw(names))
