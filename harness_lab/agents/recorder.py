@@ -85,12 +85,11 @@ def call_row(call: Call, reply: Reply | None, served: str | None, *, began: int,
     began, took : int
         From the start of its node, and how long: nanoseconds.
     """
-    known = reply is not None and reply.reported
     row: dict[str, Any] = {
         "call": call.call, "attempt": call.attempt, "kind": call.kind, "model": call.model, "served_model": served,
         "status": "abandoned" if reply is None else reply.status, "start_ns": began, "duration_ns": took,
     }  # fmt: skip
-    if known and reply is not None:
+    if reply is not None and reply.reported:
         row |= {"input_fresh": reply.input_fresh, "cache_read": reply.cache_read, "cache_write": reply.cache_write,
                 "output": reply.output}  # fmt: skip
     if reply is not None and reply.cost_nusd is not None:

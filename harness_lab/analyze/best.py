@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from harness_lab.analyze.figures import METRICS
+from harness_lab.analyze.figures import METRICS, difference_of
 from harness_lab.analyze.grouping import AUTO
 from harness_lab.analyze.parts import Parts, ask_by
 from harness_lab.analyze.wide import Wide, figures_of, unit_of, wide
 from harness_lab.stats.estimates import Estimate, check_confidence, percent, with_unit
 from harness_lab.stats.notes import notes_below
-from harness_lab.stats.paired import PairedDifference, holm, paired_difference, paired_shares
+from harness_lab.stats.paired import PairedDifference, holm
 from harness_lab.stats.selection import FIRST_STAGE, Selection, maybe_best, select_best
 
 if TYPE_CHECKING:
@@ -211,10 +211,7 @@ def best_policy(
 def _pairs(found: Wide, metric: str, confidence: float) -> pd.DataFrame:
     rows, pairs = found.table[metric], list(zip(*np.triu_indices(len(found.policies), 1), strict=True))
     tested: list[PairedDifference] = [
-        paired_shares(rows[i], rows[j], confidence=confidence, clusters=found.labels)
-        if metric == "completed"
-        else paired_difference(rows[i], rows[j], confidence=confidence, clusters=found.labels, unit=unit_of(metric))
-        for i, j in pairs
+        difference_of(metric, rows[i], rows[j], confidence=confidence, clusters=found.labels) for i, j in pairs
     ]
     adjusted = iter(holm([one.p_value for one in tested if one.p_value is not None]).tolist())
     records = []

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from harness_lab.analyze.figures import METRICS
-from harness_lab.analyze.frames import display
+from harness_lab.analyze.figures import METRICS, difference_of
 from harness_lab.stats.estimates import p_value
-from harness_lab.stats.paired import PairedDifference, holm, paired_difference, paired_shares
+from harness_lab.stats.paired import PairedDifference, holm
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,10 +86,7 @@ def contrast(
         return None
     left, right = left[known], right[known]
     _, labels = alike.choose(right - left, None if known.all() else known)
-    if metric == "completed":
-        found = paired_shares(left, right, confidence=confidence, clusters=labels)
-    else:
-        found = paired_difference(left, right, confidence=confidence, clusters=labels, unit=display(metric)[0])
+    found = difference_of(metric, left, right, confidence=confidence, clusters=labels)
     return Contrast(policy=policy, metric=metric, found=found, p_adjusted=None, left_out=everyone - left.size)
 
 

@@ -9,9 +9,11 @@ import numpy as np
 
 from harness_lab.analyze.frames import display, is_true, numbers
 from harness_lab.stats.means import AMOUNT, SHARE, mean, ratio
+from harness_lab.stats.paired import PairedDifference, paired_difference, paired_shares
 from harness_lab.stats.shares import share
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     import pandas as pd
 
     from harness_lab.analyze.frames import Floats
@@ -25,6 +27,24 @@ METRICS: Final = {
     "duration_ns": ("time", "takes longer", "is faster"),
 }
 """Metrics that are compared: word, and what a positive and a negative difference is called."""
+
+
+def difference_of(
+    metric: str, first: npt.ArrayLike, second: npt.ArrayLike, *, confidence: float, clusters: npt.ArrayLike | None
+) -> PairedDifference:
+    """Estimate how much more of a metric the second policy has, in the metric's unit: completion is a share.
+
+    Parameters
+    ----------
+    metric : str
+        One of :data:`METRICS`.
+    first, second, confidence, clusters
+        As for :func:`harness_lab.stats.paired_difference`; completion as 0 and 1.
+    """
+    if metric == "completed":
+        return paired_shares(first, second, confidence=confidence, clusters=clusters)
+    unit = display(metric)[0]
+    return paired_difference(first, second, confidence=confidence, clusters=clusters, unit=unit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""One thread at a time in the methods of an object that has a lock."""
+"""One thread at a time in the methods of an object that keeps a lock as ``_lock``."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def alone(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any,
     """Let nobody else into the object's methods meanwhile; one such method may call another."""
 
     @wraps(method)
-    def called(self: Any, *args: P.args, **kwargs: P.kwargs) -> R:
-        with self.lock:
+    def called(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self._lock:
             return method(self, *args, **kwargs)
 
-    return called  # type: ignore[return-value]
+    return called

@@ -74,7 +74,7 @@ class ReservationPool(PoolView):
     7500
     """
 
-    __slots__ = ("lock", "rules", "split_known", "units")
+    __slots__ = ("_lock", "rules", "split_known", "units")
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class ReservationPool(PoolView):
         rules: PoolRules | str | None = None,
     ) -> None:
         resources = checked_resources("resources", resources)
-        self.lock = RLock()
+        self._lock = RLock()
         self.rules = pool_rules(rules)
         self.units = {name: quantity.unit for name, quantity in resources.items()}
         self.channels: tuple[str, ...] = (*CHANNELS, *(RESOURCE + name for name in resources))

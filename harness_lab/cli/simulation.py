@@ -11,6 +11,8 @@ import typer
 from harness_lab.cli.output import Json, end, note, show
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from harness_lab.simulate import Experiment, Result
 
 File = Annotated[Path, typer.Argument(help="Experiment file (TOML).")]
@@ -54,12 +56,12 @@ def simulate(
         note(f"wrote {out}")
         data = {"manifest": dict(stored.manifest), "policies": stored.manifest["outcomes"], "digest": None, "out": out}
         show(f"{stored.summary()}\n{stored.explain()}", data, as_json=as_json)
-        end(stopped=stored.manifest["ended"] == CANCELLED)
+        _end(stored.manifest)
         return
     result = _run(experiment, how, out=out)
     data = {"manifest": dict(result.manifest), "policies": _outcomes(result), "digest": result.digest(), "out": out}
     show(f"{result.summary()}\n{result.explain()}", data, as_json=as_json)
-    end(stopped=result.manifest["ended"] == CANCELLED)
+    _end(result.manifest)
 
 
 def compare(
@@ -94,11 +96,13 @@ def compare(
         "verdict": found.verdict(),
     }
     show(f"{found.summary()}\n\n{found.explain()}", data, as_json=as_json)
-    end(stopped=result.manifest["ended"] == CANCELLED)
+    _end(result.manifest)
 
 
-CANCELLED = "cancelled"
-"""What a manifest says of an experiment that a person stopped."""
+def _end(manifest: Mapping[str, Any]) -> None:
+    from harness_lab.simulate.execute import CANCELLED
+
+    end(stopped=manifest["ended"] == CANCELLED)
 
 
 def _experiment(file: Path, *, runs: int | None, seed: int | None) -> Experiment:

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from harness_lab.analyze.figures import METRICS
+from harness_lab.analyze.figures import METRICS, difference_of
 from harness_lab.analyze.pareto import non_dominated
 from harness_lab.analyze.wide import LARGER, figures_of, unit_of, wide
 from harness_lab.errors import InputError
 from harness_lab.stats.estimates import Estimate, percent, with_unit
 from harness_lab.stats.notes import notes_below
-from harness_lab.stats.paired import paired_difference, paired_shares
 from harness_lab.tune.knobs import Bound, variant
 from harness_lab.tune.parameters import parameters
 
@@ -250,6 +249,6 @@ def _pick(
 
 
 def _alike(found: Wide, best: int, other: int, metric: str, confidence: float) -> bool:
-    compared = paired_shares if metric == "completed" else paired_difference
-    pair = compared(found.table[metric][best], found.table[metric][other], clusters=found.labels)
+    rows = found.table[metric]
+    pair = difference_of(metric, rows[best], rows[other], confidence=confidence, clusters=found.labels)
     return best == other or pair.p_value is None or pair.p_value > 1 - confidence

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,7 +12,7 @@ from harness_lab.errors import InputError
 from harness_lab.tune.knobs import direction, optuna
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     import pandas as pd
 
@@ -149,12 +150,12 @@ def run_trials(
             progress(done, trials)
 
 
-class quiet:  # noqa: N801 - a context, used as a verb
-    """Keeps optuna from logging while it works, and gives its level back."""
-
-    def __enter__(self) -> None:
-        self._level = optuna().logging.get_verbosity()
-        optuna().logging.set_verbosity(logging.ERROR)
-
-    def __exit__(self, *_error: object) -> None:
-        optuna().logging.set_verbosity(self._level)
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep optuna from logging while it works, and give its level back."""
+    level = optuna().logging.get_verbosity()
+    optuna().logging.set_verbosity(logging.ERROR)
+    try:
+        yield
+    finally:
+        optuna().logging.set_verbosity(level)

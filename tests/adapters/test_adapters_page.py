@@ -6,21 +6,19 @@ import contextlib
 import io
 import re
 from pathlib import Path
-from typing import Any
+
+from pages import DOCS, run_page
 
 import harness_lab.adapters
 from harness_lab.adapters import names
 
-DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "adapters.md").read_text("utf-8")
 
 
 def test_the_page_is_one_program() -> None:
-    code = "\n".join(re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)).replace("runs=200", "runs=20")
-    names: dict[str, Any] = {"__name__": "page"}
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
-        exec(compile(code, "adapters.md", "exec"), names)  # noqa: S102 - the page is ours
+        names = run_page("adapters.md", quicker=("runs=200", "runs=20"))
     assert "allowance against shared ledger" in said.getvalue()
     assert {result.word for result in names["report"].results} == {"passed", "deviating", "not_applicable"}
     assert set(names["result"].settlements.nodes["outcome"]) == {"completed", "exhausted"}

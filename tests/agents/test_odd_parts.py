@@ -106,7 +106,7 @@ def test_a_listener_or_recorder_that_breaks_is_warned_about_and_the_run_goes_on(
 
     world = World([says("x")])
     world.runtime.recorder = Broken()  # type: ignore[assignment]
-    world.runtime.events.listen(raises(Brake()))  # type: ignore[arg-type]
+    world.runtime.events.listen(raises(Brake()))
     with pytest.warns(RuntimeWarning) as told:
         assert world.send().outcome == "completed"
     words = [str(one.message) for one in told]
@@ -127,7 +127,7 @@ def test_a_bound_that_breaks_leaves_the_call_unbounded_and_a_cap_refuses_it(erro
     world = World([], [says("x")], options=options)
     with pytest.warns(RuntimeWarning, match=r"^a call could not be bounded: "):
         response = world.send()
-    assert (response.outcome, world.runtime.client.requests) == ("exhausted", [])  # type: ignore[attr-defined]
+    assert (response.outcome, world.client.requests) == ("exhausted", [])
 
 
 def test_two_subagents_of_one_address_run_one_after_the_other() -> None:

@@ -68,8 +68,9 @@ class World:
             Tool("odd", lambda arguments: None),
             *(Tool(name, function) for name, function in self.tools.items()),
         )
+        self.client = ScriptedClient(by_model={"big": self.big, "small": self.small}, repeat_last=self.repeat)
         self.runtime = AgentRuntime(
-            ScriptedClient(by_model={"big": self.big, "small": self.small}, repeat_last=self.repeat),
+            self.client,
             ModeRegistry({"default": "lead", "modes": modes}),
             self.registry,
             authorizer=ToolAuthorizer(call=lambda session, tool, arguments: tool.name != "secret"),
@@ -142,10 +143,10 @@ def sleeps(seconds: float) -> Callable[[Mapping[str, Any]], Any]:
     return tool
 
 
-def raises(error: BaseException) -> Callable[[Mapping[str, Any]], Any]:
-    """Return a tool that raises."""
+def raises(error: BaseException) -> Callable[[Any], Any]:
+    """Return a function that raises: a tool, a bound, a listener."""
 
-    def tool(arguments: Mapping[str, Any]) -> Any:
+    def function(_argument: Any) -> Any:
         raise error
 
-    return tool
+    return function

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import re
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
+from pages import run_page
 
 from harness_lab.errors import InputError
 from harness_lab.policies import PolicySpec, reservation_pool, shared_ledger, tree_limits, unlimited
@@ -18,7 +17,6 @@ from harness_lab.simulate import Limiter, Refused, Seat, explain_agent, simulate
 from harness_lab.stats.distributions import Distribution
 from harness_lab.usage import amounts
 
-PAGE = (Path(__file__).parents[2] / "docs" / "own-agent.md").read_text("utf-8")
 S = 10**9
 SECOND = MockProvider(
     models={"m": ModelProfile(output_tokens=Distribution.constant(10), latency_s=Distribution.constant(1))},
@@ -145,8 +143,7 @@ def test_an_object_that_lacks_a_question_is_refused_with_the_next_step() -> None
 
 
 def test_the_program_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    blocks = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    exec(compile("\n".join(blocks), "own-agent.md", "exec", dont_inherit=True), {"__name__": "page"})  # noqa: S102
+    run_page("own-agent.md")
     said = capsys.readouterr().out
     assert "tight differs from unlimited" in said
     assert "bucket" in said
